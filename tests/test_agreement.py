@@ -147,3 +147,26 @@ def test_every_type_is_multiplied_as_the_compiler_multiplies_it() -> None:
             assert 1 / 2.4 <= ratios[-1] <= 2.4, (target, dtype, ratios[-1])
     assert len(ratios) >= 75 and 0.9 <= sorted(ratios)[len(ratios) // 2] <= 1.1
     assert len({key.split()[0] for key in TYPES}) == len(dtypes.DEVICES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["gfx1100", "gfx1201"])
+@pytest.mark.parametrize(
+    ("dtype", "trans_a", "trans_b"),
+    [("float16", False, True), ("float16", False, False), ("float16", True, False), ("int8", False, False)],
+)
+def test_on_rdna_a_product_waits_for_its_operands_as_in_its_code(
+    target: str, dtype: str, trans_a: bool, trans_b: bool
+) -> None:
+    """Reads of shared memory add to products, and those of single elements, where K is not contiguous, take longest."""
+    pytest.importorskip("triton")
+    device, size = agreement.TARGETS[target], 4096
+    tile = {"BLOCK_M": 128, "BLOCK_N": 64, "BLOCK_K": 64, "num_warps": 4, "num_stages": 2, "GROUP_M": 8, "SPLIT_K": 1}
+    given = {"M": size, "N": size, "K": size, "in_dtype": dtype, "trans_A": trans_a, "trans_B": trans_b}
+    args, constants = agreement.launch("matmul/triton", agreement.problem_of("matmul/triton", given), {
+        "A": dtype, "B": dtype, "C": "int32" if dtype == "int8" else dtype})  # fmt: skip
+    (coded,) = carver.rank_kernel(
+        agreement.source("matmul/triton"), [tile], args=args, constants=constants, arch=device, grid=(2048, 1, 1)
+    )
+    (said,) = carver.MatmulTemplate(**given).with_arch(device).rank([tile], backend="triton")
+    assert said.predicted_ms == pytest.approx(coded.predicted_ms, rel=0.15)

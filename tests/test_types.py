@@ -54,7 +54,7 @@ def test_a_type_that_is_converted_is_no_faster_than_half_precision(device: str, 
         ms[dtype] = ranking[0].predicted_ms
         told = [note for note in ranking.notes if "converted to float16 by about 27 instructions" in note]
         assert len(told) == (dtype == other)
-    assert ms[own] < 0.7 * ms["float16"] and 2 * ms["float16"] < ms[other]
+    assert ms[own] < 0.8 * ms["float16"] and 2 * ms["float16"] < ms[other]
     assert 15 < 2 * 4096**3 / ms[other] / 1e9 < 130
 
 

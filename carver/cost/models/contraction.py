@@ -74,14 +74,15 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> SimpleNamespace:
     flops = tile_flops(t)
     products_clk = math_clk = arithmetic(t, k, flops)
     lane_reads, lane_clk = read_by_lanes(t, k)
-    chain_clk = chain(t, k, math_clk, lane_clk)
     fragments = np.where(lane_reads > 0, 0.0, fragment_bytes(t))
     smem_clk = shared_memory(t, k, fragments) + lane_clk / k["smem_efficiency"]
     packed = tile.products_an_instruction(space.problem, arch)
     fma = np.where(t.instruction == VECTOR, flops / 2 / arch.warp_size / packed, 0.0)
     instr = instructions(t, k, fragments) + lane_reads + fma
-    if arch.matrix_on_vector:
-        math_clk = math_clk + np.where(t.instruction == MMA, instr / slots, 0.0)
+    if arch.matrix_on_vector and own is None:  # as `models.compiled._on_vector_units`
+        math_clk = math_clk + np.where(t.instruction == MMA, instr / slots, 0.0) + smem_clk
+        lane_clk = smem_clk = np.zeros(n)
+    chain_clk = chain(t, k, math_clk, lane_clk)
     apart = wait_clk = spill_bytes = np.zeros(n)
     waits = fill_m = fill_n = np.ones(n)
     if own is not None:
@@ -215,6 +216,7 @@ def fragment_bytes(t: Block) -> FloatArray:
     reads_b = np.where(t.instruction >= WGMMA, once_b, t.warps_m)
     wide_b = np.where(t.converted_b > 0, t.a_bytes, t.b_bytes)
     turns = 1.0 if t.fragment_conflicts is None else t.fragment_conflicts
+    reads_a, reads_b = reads_a * t.fragment_passes_a, reads_b * t.fragment_passes_b
     return (t.tile_m * t.tile_k * t.a_bytes * reads_a + t.tile_n * t.tile_k * wide_b * reads_b) * turns
 
 
@@ -260,9 +262,10 @@ def singles(t: Block) -> tuple[FloatArray, FloatArray]:
     return often_a * t.tile_m * t.tile_k / t.arch.warp_size, often_b * t.tile_n * t.tile_k / t.arch.warp_size
 
 
-def unpacking(t: Block, k: Mapping[str, float]) -> FloatArray | float:
+def unpacking(t: Block, k: Mapping[str, float]) -> FloatArray:
     """Instructions to convert an element of the second operand."""
-    return k["convert_instr"] if t.unpack_instr is None else t.unpack_instr
+    own = k["convert_instr"] if t.unpack_instr is None else t.unpack_instr
+    return np.where(t.convert_b_instr > 0, t.convert_b_instr, own)
 
 
 def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
@@ -285,6 +288,7 @@ def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> Flo
     per_b = unpacking(t, k) * t.b_converts + widen
     often_b = np.where(t.converted_b > 0, 1.0, t.warps_m)
     converting: FloatArray = t.tile_k * (per_a * t.tile_m * t.warps_n + per_b * t.tile_n * often_b) / t.arch.warp_size
+    converting *= t.fragment_copies
     counted: FloatArray = np.where(t.warp_instr > 0, t.warp_instr, k["step_instr"] + copying)
     return (
         t.warps * counted
