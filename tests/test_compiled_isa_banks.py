@@ -280,6 +280,8 @@ def test_a_store_behind_another_one_to_the_same_sectors(second: str, found: int)
         ("gfx942", 64, "v_lshlrev_b32_e32 v1, 7, v0\nv_cmp_gt_u32_e32 vcc, 2, v0\ns_and_saveexec_b64 s[0:1], vcc\n"
          "ds_write_b32 v1, v2", 1.5),  # two lanes of the first half, none of the second
         ("gfx942", 64, "global_load_dword v1, v0, s[0:1]\nv_lshlrev_b32_e32 v1, 7, v1\nds_read_b32 v2, v1", 1.0),
+        ("gfx1201", 32, "v_lshlrev_b32 v1, 7, v0\ns_cbranch_scc1 .LBB0_1\nv_mov_b32 v1, 0\ns_branch .LBB0_2\n.LBB0_1:\n"
+         "ds_load_b32 v2, v1\n.LBB0_2:", 32.0),  # v1 is 0 where nothing is loaded
         ("gfx950", 64, "v_lshlrev_b32_e32 v1, 7, v0\nds_read_b32 v2, v1", 1.0),  # its banks are others
     ],
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Conflicts of the LDS's banks in AMD's assembly, from the addresses of lanes: as `warp` has those of NVIDIA's code.
 
-The instructions that addresses depend on are executed once, in the order of the code, for a kernel's first wave. What
-is the same in all lanes and not known is taken to be 0, since it moves all addresses alike. An access whose address
-depends on loaded data is assumed to be free of conflicts."""
+The instructions that addresses depend on are executed once, in the order of the code, for a kernel's first wave; where
+only a branch leads, with its registers. What is the same in all lanes and not known is taken to be 0, since it moves
+all addresses alike. An access whose address depends on loaded data is assumed to be free of conflicts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,15 @@ def lds_passes(code: Code) -> dict[int, float]:
     kept = tuple(each._replace(opcode="s_nop") if PRODUCTS.match(f"{each.opcode} {each.operands}") else each
                  for each in code.instructions)  # fmt: skip
     ops, wave, found = decoded(replace(code, instructions=kept)), Wave(code.warp_size), dict[int, float]()
-    for i in _addressing(ops):
-        op = ops[i]
+    held: dict[int | None, dict[str, Value]] = {}  # by where branches lead
+    needed = set(_addressing(ops))
+    for i, op in enumerate(ops):
+        if i and not _falls(ops[i - 1]) and i in held:  # another way than the code right before
+            wave.held = held[i]
+        if op.kind == "branch":
+            held[op.target] = dict(wave.held)
+        if i not in needed:
+            continue
         if op.kind == "shared" and op.access != "atomic":
             at = op.at(wave)
             if at is not None and at.known is None:
@@ -44,6 +51,11 @@ def lds_passes(code: Code) -> dict[int, float]:
                     found[i] = n
         wave.execute(op)
     return found
+
+
+def _falls(op: Op) -> bool:
+    """Whether control may go on to the next instruction."""
+    return op.kind != "exit" and (op.kind != "branch" or bool(op.conditions))
 
 
 def _addressing(ops: Sequence[Op]) -> list[int]:
