@@ -513,21 +513,19 @@ def row_of(problem: Problem, tensor: Tensor) -> tuple[int, int, int]:
 
 
 def window(problem: Problem, tensor: Tensor) -> dict[str, int]:
-    """For one output of a windowed operand: the number of separate rows in memory, the span of the taps in a row and
-    how far apart they lie.
-
-    A row is the innermost windowed dimension and everything inside it. [rows, elements, elements]
-    """
+    """Of one output of a windowed operand, as `templates/names.toml` has it. A row is the innermost windowed dimension
+    and everything inside it. [rows, axes, elements]"""
     if not (windows := tensor.windows):
-        return {"window_rows": 1, "window_reach": 0, "window_stride": 0}
+        return {"window_rows": 1, "window_axes": 1, "window_weights": 1, "window_reach": 0, "window_stride": 0}
     s, sizes, shape = problem.statement, problem.sizes, tensor.shape(problem.sizes)
     taps = [[(axis, stride) for axis, stride in tensor.index[i] if axis in s.reduced] for i in windows]
-    reach = sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1])
-    rows = prod(sizes[axis] for each in taps[:-1] for axis, _ in each)
-    inner = prod(shape[windows[-1] + 1 :])
+    inner, last = prod(shape[windows[-1] + 1 :]), s.output.axes[-1]
     return {
-        "window_rows": rows, "window_reach": reach * inner,
+        "window_rows": prod(sizes[axis] for each in taps[:-1] for axis, _ in each),
+        "window_reach": sum(stride * (sizes[axis] - 1) for axis, stride in taps[-1]) * inner,
         "window_stride": gcd(*(stride for axis, stride in taps[-1] if sizes[axis] > 1)) * inner,
+        "window_axes": sum(sizes[axis] > 1 for axis in s.output.axes),
+        "window_weights": sizes[last] if any(last in other.axes for other in s.inputs if other is not tensor) else 1,
     }  # fmt: skip
 
 

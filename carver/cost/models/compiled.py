@@ -21,6 +21,7 @@ from ...compiled.isa.rates import Matrix, rate
 from ...compiled.machine import LATENCIES_CLK, Span, added, between, matrix_rates
 from ..estimate import READS, Estimate, Work, estimate, loaded_latency, side_by_side
 from ..model import CONSTANTS
+from ..tile import FETCH_CLK, ISSUED, KEPT_INSTRUCTIONS
 from ..traffic import again_beyond, beyond, different, lost_share, reused_share, sector_waste
 from .l1 import LINE_BYTES, SECTOR_BYTES, again_from_l2, asleep, hits, l1_bytes, not_in_l1, passes
 from .slices import HANDED_CLK, LOOKUP_CLK, TURN_CLK, atomic_bytes, atomic_sectors, cross_partition, slice_clk
@@ -111,14 +112,6 @@ one pass, which no compiler leaves a loop, waits for its tiles as those of two p
 copy that walks the grid in one wave on an H200, 0.88 of its time with 1 and 0.93 with 2/3 (`blocks.jsonl`); 697
 problems of the zoos: of 1, 5/6, 2/3 and 5/9 the best for first picks and for errors together. Products of one pass on
 an H200: 0.86 to 0.91 of their time with 1, and 1.01 to 1.06 (`comba`, `rwkv6`, `dplr` in `lists.jsonl.gz`)."""
-ISSUED = 0.9
-"""Share of a scheduler's issue slots that code fills which they bound: now and then none of its warps is ready. Source:
-217 times of 46 kernels of the zoos on an H100 and H200; with all slots they were predicted at 0.91 in the mean, and
-at 0.89 where the slots were 0.9 of the predicted time. Nothing is measured on AMD."""
-KEPT_INSTRUCTIONS, FETCH_CLK = 9000, 5.8
-"""What an SM of NVIDIA's keeps of a kernel's code, 128 KiB, and how long each instruction takes a block where a loop or
-stretch is longer, since it comes from L2. Source: loops of products on an H200, by 1 to 16 warps in step alike
-(`code.jsonl` in tests/data/h200); 8,700 in a row take no longer (`likeness` in `eleventh.jsonl.gz`)."""
 MOST_HELD = 0.98
 """Of a lone block's step at most, the share of products that hold their warps. They are in its time as well as in that
 of its SM's tensor cores, so that the two do not add up as what waits and what works do: their exponent of overlap grows

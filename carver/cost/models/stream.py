@@ -23,7 +23,18 @@ from ...kernels.expr import multiply_dtype
 from ...kernels.space import Space
 from ..estimate import Work
 from ..model import Columns, Model, read_columns
-from ..tile import BANKS, WORD_BYTES, compiled_peak, issue_per_clk, lanes_clk, spill_slowdown, unified
+from ..tile import (
+    BANKS,
+    FETCH_CLK,
+    ISSUED,
+    KEPT_INSTRUCTIONS,
+    WORD_BYTES,
+    compiled_peak,
+    issue_per_clk,
+    lanes_clk,
+    spill_slowdown,
+    unified,
+)
 from ..traffic import between_bytes, reused_share, sector_waste
 
 EXCHANGE_CLK = 60.0
@@ -99,8 +110,18 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
     accesses = (np.ceil(tile / lanes / access) * (inputs + outputs - alone) + np.ceil(tile / lanes) * alone) * passes
     arithmetic = np.ceil(tile / lanes) * (c.flops_per_element + k["element_instr"]) * passes
     warp_instr = k["step_instr"] + k["access_instr"] * accesses + arithmetic
+    slots, fetch_clk = issue_per_clk(arch), warp_instr * 0.0
+    if c.body_instr is not None:
+        warp_instr = c.body_instr
+        if arch.vendor == "nvidia":
+            slots, fetch_clk = slots * ISSUED, FETCH_CLK * warp_instr * (warp_instr > KEPT_INSTRUCTIONS)
     instructions = warps * warp_instr
-    chain = k["step_chain_clk"] + warp_instr * k["dependent_issue_clk"] + EXCHANGE_CLK * c.step_exchanges
+    # loads that L1 serves itself: passes over its banks, or over its lines where it is no array with shared memory
+    row_bytes = arch.smem_bytes_per_clk if unified(arch) else arch.line_bytes
+    passes_clk = np.maximum(lanes_clk(arch), arch.warp_size * c.lane_bytes / row_bytes)
+    port_clk = c.lane_loads * passes_clk + c.common_loads * lanes_clk(arch)
+    chain = k["step_chain_clk"] + np.maximum(warp_instr * k["dependent_issue_clk"], fetch_clk)
+    chain = chain + EXCHANGE_CLK * c.step_exchanges
     tree_clk = c.tree_levels * SHUFFLE_CLK + c.exchanges * EXCHANGE_CLK
     partial_bytes = np.where(split > 1, split * write_bytes, 0.0)
     join_s = k["split_s"] + k["split_each_s"] * split + 2 * partial_bytes / arch.dram_bytes_per_s
@@ -113,8 +134,8 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
         ahead=c.ahead,
         math_clk=tile * c.flops_per_element * passes / (arch.vector_flops_per_clk(computed) / 2),
         chain_clk=chain,
-        smem_clk=warps * c.tree_shuffles * arch.warp_size / SHUFFLE_LANES / steps,
-        issue_clk=instructions / issue_per_clk(arch),
+        smem_clk=warps * (c.tree_shuffles * arch.warp_size / SHUFFLE_LANES / steps + port_clk),
+        issue_clk=instructions / slots,
         fill_bytes=fill,
         l2_bytes=fill,
         l2_read_bytes=np.maximum(fresh * fetches / trips, 1.0),
@@ -124,7 +145,7 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
         store_chain_clk=tree_clk,
         launch_s=np.where(clustered, k["cluster_s"], 0.0),
         reduction_s=np.where(split > 1, join_s, 0.0),
-        slowdown=spill_slowdown(arch, warps, registers, instructions / issue_per_clk(arch), k),
+        slowdown=spill_slowdown(arch, warps, registers, instructions / slots, k),
         facts={
             "dram_bytes": dram * trips,
             "compulsory_bytes": c.compulsory_bytes,

@@ -1,0 +1,121 @@
+"""Sums over windows by Triton, whose bodies hold every tap: what they issue, and where their lanes read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carver
+from carver.base.folders import folder
+from carver.kernels.declaration import load
+from carver.kernels.space import given_space
+
+H200 = Path(__file__).parent / "data" / "h200"
+IMAGES = "y[n,u,v] += x[n,u+r,v+s] * w[n,r,s]"
+CHANNELS = "y[n,u,v,g] += x[n,u+r,v+s,g] * w[r,s,g]"
+ROWS = "y[b,x] += x[b,x+r] * w[b,r]"
+
+COMPILED = [
+    (IMAGES, {"n": 16, "u": 1022, "v": 1022, "r": 3, "s": 3}, "float32",
+     {"h200": (153, 250, 452, 863), "a100_sxm_80": (150, 247, 434, 810), "mi300x": (182, 318, 573, 1077)}),
+    (IMAGES, {"n": 60, "u": 300, "v": 500, "r": 5, "s": 5}, "float32",
+     {"h200": (243, 425, 775, 1588), "l40s": (239, 412, 766, 1578)}),
+    (CHANNELS, {"n": 16, "u": 54, "v": 54, "g": 256, "r": 3, "s": 3}, "float16",
+     {"h200": (255, 283, 340, 466), "a100_sxm_80": (254, 279, 338, 463), "mi300x": (274, 293, 334, 433)}),
+    (CHANNELS, {"n": 8, "u": 100, "v": 60, "g": 40, "r": 7, "s": 7}, "float16",
+     {"h200": (784, 1307, 2327, 4679), "l40s": (782, 1297, 2343, 4672), "mi300x": (661, 1210, 2319, 4640)}),
+    (ROWS, {"b": 2000, "x": 3000, "r": 25}, "float16",
+     {"h200": (232, 436, 841, 1653), "a100_sxm_80": (228, 434, 941, 1652), "mi300x": (275, 567, 1097, 2069)}),
+    (ROWS, {"b": 64, "x": 262144, "r": 4}, "float16",
+     {"h200": (84, 126, 211, 380), "l40s": (81, 123, 209, 381), "mi300x": (101, 135, 203, 337)}),
+]  # fmt: skip
+"""Instructions of a thread with 1, 2, 4 and 8 outputs in four warps, by Triton 3.6: of the kernels of
+benchmarks/kernels/triton_zoo_notation.py."""
+
+
+def ranked(said: str, sizes: dict[str, int], dtype: str, configs: list[dict[str, int]], arch: str = "h200") -> Any:
+    """Predicted milliseconds of each."""
+    ranking = carver.OpTemplate(said, in_dtype=dtype, out_dtype=dtype, **sizes).with_arch(arch).rank(configs, "triton")
+    found = {hint.index: hint.predicted_ms for hint in ranking}
+    return np.array([found[place] for place in range(len(configs))])
+
+
+def columns(said: str, sizes: dict[str, int], dtype: str, arch: str, threads: tuple[int, ...] = (1, 2, 4, 8)) -> Any:
+    """Of bodies with so many outputs a thread."""
+    problem = carver.OpTemplate(said, in_dtype=dtype, out_dtype=dtype, **sizes).problem
+    device = carver.load_arch(arch)
+    configs = [{"BLOCK": 4 * device.warp_size * each, "num_warps": 4} for each in threads]
+    return given_space(problem, device, load(folder("templates") / "window/triton.toml"), configs)[0]
+
+
+def test_bodies_have_the_instructions_that_the_compiler_makes() -> None:
+    """Divisions that take a place apart, addresses, loads, and what widens and multiplies: on four targets."""
+    ratios = [
+        columns(said, sizes, dtype, arch)["body_instr"] / counted
+        for said, sizes, dtype, counts in COMPILED
+        for arch, counted in counts.items()
+    ]
+    assert np.min(ratios) >= 0.7 and np.max(ratios) <= 1.3
+    assert 0.95 <= np.median(ratios) <= 1.05
+
+
+@pytest.mark.parametrize(("kernel", "said", "dtype"), [
+    ("stencil_of_images", IMAGES, "float32"), ("depthwise", CHANNELS, "float16"), ("filters", ROWS, "float16"),
+])  # fmt: skip
+def test_first_picks_are_among_the_fastest_measured(kernel: str, said: str, dtype: str) -> None:
+    """20 configurations of two problems each, timed on an H200, on which nothing was fitted."""
+    sizes = {
+        "stencil_of_images": ((16, 1022, 1022, 3, 3), (60, 300, 500, 5, 5)),
+        "depthwise": ((16, 54, 54, 256, 3, 3), (8, 100, 60, 40, 7, 7)),
+        "filters": ((64, 262144, 9), (2000, 3000, 25)),
+    }[kernel]
+    names = {IMAGES: "nuvrs", CHANNELS: "nuvgrs", ROWS: "bxr"}[said]
+    with gzip.open(H200 / "notation.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [row for row in map(json.loads, file) if row["kernel"] == kernel]
+    for place, each in enumerate(sizes):
+        mine = [row for row in rows if row["problem"] == place]
+        times = np.array([row["time_ms"] for row in mine])
+        predicted = ranked(said, dict(zip(names, each, strict=True)), dtype, [row["config"] for row in mine])
+        first = int(np.argmin(predicted))
+        assert times[first] <= 1.06 * times.min()
+        assert 0.7 <= predicted[first] / times[first] <= 1.25
+
+
+def test_lanes_that_read_far_apart_wait_for_each_other() -> None:
+    """Four outputs a thread lie side by side, since they are stored at once: their loads take four passes over L1's
+    banks, and as many more instructions would not take as long."""
+    sizes, one = {"n": 60, "u": 300, "v": 500, "r": 5, "s": 5}, {"BLOCK": 512, "num_warps": 8}
+    near, apart = ranked(IMAGES, sizes, "float32", [one, {"BLOCK": 512, "num_warps": 4}])
+    issued = columns(IMAGES, sizes, "float32", "h200", (2, 4))["body_instr"] / (2, 4)
+    assert issued[1] < issued[0] and apart > 1.4 * near
+
+
+def test_weights_that_all_lanes_share_are_read_in_one_pass() -> None:
+    """Rows under filters of their own, and channels, whose weights lie as far apart as they do."""
+    rows = columns("y[n,u,v] += x[n,u+r,v] * w[n,r]", {"n": 8, "u": 64, "v": 96, "r": 5}, "float32", "h200")
+    channels = columns("y[n,u,v] += x[n,u+r,v] * w[r,v]", {"n": 8, "u": 64, "v": 96, "r": 5}, "float32", "h200")
+    assert (rows["common_loads"] > 0).all() and not np.any(channels["common_loads"])
+    assert (rows["lane_loads"] + rows["common_loads"] == channels["lane_loads"]).all()
+
+
+def test_each_axis_of_a_flat_place_is_divided_out() -> None:
+    """The same outputs and taps: a line of them needs no division, an image of many more than rows."""
+    said = {
+        "y[x] += x[x+r] * w[r]": {"x": 1 << 20, "r": 9},
+        "y[b,x] += x[b,x+r] * w[r]": {"b": 1 << 10, "x": 1 << 10, "r": 9},
+        "y[a,b,x] += x[a,b,x+r] * w[r]": {"a": 1 << 5, "b": 1 << 5, "x": 1 << 10, "r": 9},
+    }
+    line, rows, images = (float(columns(s, n, "float32", "h200", (1,))["body_instr"][0]) for s, n in said.items())
+    assert line < rows < images and images - rows > rows - line
+
+
+def test_a_body_too_long_to_be_kept_is_fetched_by_every_block() -> None:
+    """49 taps of 16 outputs have as many instructions as an SM keeps, 64 have more: a third more, at far over that."""
+    sizes, config = {"n": 64, "u": 256, "v": 256, "g": 40}, {"BLOCK": 512, "num_warps": 1}
+    kept, lost = (ranked(CHANNELS, {**sizes, "r": n, "s": n}, "float16", [config])[0] for n in (7, 8))
+    assert lost > 1.3 * 64 / 49 * kept
