@@ -14,6 +14,10 @@ constexpr bool kAsyncCopy = false;
 constexpr bool kAsyncCopy = true;
 #endif
 
+// The compiler cannot see where the pointer comes from. nvcc 13.0 moves a chain of additions out of a loop that has
+// another loop in it, and at one of two exits adds to a register of the other, which was never set.
+template <typename T> __device__ __forceinline__ void hide(T *&pointer) { asm volatile("" : "+l"(pointer)); }
+
 // Starts to copy BYTES from global to shared memory. The 16-byte form goes past L1: a block reads a tile once.
 template <int BYTES> __device__ __forceinline__ void copy_async(unsigned shared, const void *global) {
     static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async moves 4, 8 or 16 bytes");
