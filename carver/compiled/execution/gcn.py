@@ -25,13 +25,12 @@ from .gcn_arithmetic import (
     UPWARDS,
     computed,
     function,
-    made,
     parsed,
     poison,
     size,
 )  # fmt: skip
-from .gcn_operands import CASTS, EXEC, WHOLE, Operands, any_of, memory, put, put_mask, registers, rejoined
-from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled
+from .gcn_operands import CASTS, EXEC, WHOLE, Operands, any_of, made, memory, put, put_mask, registers, rejoined
+from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled, taken_from
 from .operands import Getter
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
@@ -207,15 +206,10 @@ def lane_access(each: Instruction, o: Operands, spilling: set[str]) -> Op | None
         kept_at = f"{o.parts[1]}@{o.parts[2]}"
         o.reads.add(kept_at)
         return made(each, o, lambda thread: thread.set(o.parts[0], thread.get(kept_at)), o.parts[:1], masked=False)
-    source, at = o.get(o.parts[1]), o.get(o.parts[2])
+    source, lane = o.get(o.parts[1]), o.get(o.parts[2])
 
     def run(thread: Thread) -> None:
-        held, lane = source(thread), at(thread)
-        if held is None or lane is None or (held.known is not None and len(held.bits) > 1):
-            return thread.set(o.parts[0], None)
-        if len(held.bits) > 1:
-            held = Column(thread.shuffled(held.bits, lane.bits), lane.known)
-        return thread.set(o.parts[0], held)
+        thread.set(o.parts[0], taken_from(thread, source(thread), lane(thread)))
 
     return made(each, o, run, o.parts[:1], masked=False)
 

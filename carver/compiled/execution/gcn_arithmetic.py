@@ -14,7 +14,7 @@ import numpy as np
 
 from ..isa.code import Instruction
 from .arithmetic import bytes_of, ones, picked, turned
-from .gcn_operands import EXEC, Operands, put, registers
+from .gcn_operands import Operands, made, put, registers
 from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number
 from .operands import poisoning, words_of
 
@@ -140,9 +140,7 @@ def function(opcode: str, stem: str, types: list[str]) -> Callable[..., Any] | N
             return _field(scalar, kind)
         case "bfm":
             return lambda bits, at: np.left_shift(1, bits & most) - 1 << (at & most)
-        case "flbit" | "ffbh" | "clz" | "cls":
-            return _leading(kind)
-        case "flbit_i32" | "clz_i32":
+        case "flbit" | "ffbh" | "clz" | "cls" | "flbit_i32" | "clz_i32":
             return _leading(kind)
         case "cvt" | "cvt_flr" | "cvt_floor" | "cvt_rpi" | "cvt_nearest":
             return _converted(types, ROUNDS.get(stem, np.trunc))
@@ -282,13 +280,6 @@ MATRIX = re.compile(r"v_(mfma|smfmac|wmma|swmmac|dot\d)")
 CARRIES = re.compile(r"(?:s|v(?=\w*_co_))_(add|sub)(c|b)?(rev)?(?:_co)?(_ci)?_u32")
 TWO = re.compile(rf"v_(div_scale|mad_(co_)?[ui]64)_|(?=v){CARRIES.pattern}")
 """Vector instructions whose second operand is written too: a mask."""
-
-
-def made(each: Instruction, o: Operands, run: Any, writes: Sequence[str], *, masked: bool = True, **more: Any) -> Op:
-    """A register operation; `masked`: of the lanes that take part only."""
-    guard = EXEC if masked else ""
-    reads = frozenset(o.reads | ({EXEC} if masked else set()))
-    return Op(each.address, "alu", run, reads, frozenset(writes), guard, frozenset({guard} - {""}), **more)
 
 
 def poison(each: Instruction, o: Operands, masked: bool) -> Op:

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
-from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, number, pair
-from .operands import SPLIT, Getter, floats, given, mapped, poisoning
+from .lanes import FALSE, SIGN, TRUE, WORD, Array, Column, Op, Thread, Value, known_in, number, pair, taken_from
+from .operands import SPLIT, Getter, combined, floats, given, mapped, poisoning
 
 ONE = re.compile(r"^(v|s|a|ttmp)(\d+)$")
 SEVERAL = re.compile(r"^(v|s|a|ttmp)\[(\d+):(\d+)\]$")
@@ -153,8 +153,7 @@ class Operands:
         if len(names) == 1:
             return self.word(names[0])
         if len(names) == 2:
-            low, high = self.word(names[0]), self.word(names[1])
-            return lambda thread: next(iter(applied(pair, [low(thread), high(thread)])), None)
+            return combined(pair, [self.word(name) for name in names])
         if token in ("vccz", "execz", "vccnz", "execnz"):
             return self.any_lane(token[:-1] if token[-2] != "n" else token[:-2], token[-2] == "n")
         return lambda _: None
@@ -258,6 +257,16 @@ def put_mask(thread: Thread, names: Sequence[str], mask: Value) -> None:
         thread.set(name, mask)
 
 
+def made(
+    each: Instruction, o: Operands, run: Any, writes: Sequence[str], *, kind: str = "alu", masked: bool = True,
+    **more: Any,
+) -> Op:  # fmt: skip
+    """What an instruction does; `masked`: of the lanes that take part only."""
+    guard = EXEC if masked else ""
+    reads = frozenset(o.reads | ({EXEC} if masked else set()))
+    return Op(each.address, kind, run, reads, frozenset(writes), guard, frozenset({guard} - {""}), **more)
+
+
 ADDRESS_BITS = (1 << 48) - 1
 """Of a buffer's descriptor, above which it has a stride and flags."""
 MEMORY = re.compile(r"^(global|flat|buffer|scratch|tbuffer|ds|s)_(\w+)")
@@ -297,30 +306,18 @@ def memory(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     inner = into_lds(o, width_bytes(each.opcode)) if copies else None
     counts = gives and re.fullmatch(r"(global|flat)_atomic_add(_u32)?", each.opcode)
     deals = o.get(o.parts[2]) if counts else None
-    return access_of(
-        each, o, "global", written, at=at, width_bytes=width_bytes(each.opcode), mask=inside, inner=inner,
+    return made(
+        each, o, None, written, kind="global", at=at, width_bytes=width_bytes(each.opcode), mask=inside, inner=inner,
         access="copy" if copies else access, loads=written if access == "load" or deals else [], deals=deals,
         strong=any(mod in STRONG for mod in o.mods),
     )  # fmt: skip
 
 
-def access_of(each: Instruction, o: Operands, kind: str, written: Sequence[str], **more: Any) -> Op:
-    return Op(
-        each.address, kind, None, frozenset(o.reads | {EXEC}), frozenset(written), EXEC, frozenset({EXEC}), **more
-    )
-
-
 def summed(terms: Sequence[Getter], constant: int, mask: int | None = None) -> Getter:
     """The sum of some operands; None where one is not known."""
 
-    def got(thread: Thread) -> Value:
-        columns = given(thread, terms)
-        if columns is None:
-            return None
-        total = sum((column.bits for column in columns), np.array([constant], np.int64))
-        return Column(total if mask is None else total & mask, known_in(columns))
-
-    return got
+    start = np.array([constant], np.int64)
+    return combined(lambda *bits: sum(bits, start) & (-1 if mask is None else mask), terms)
 
 
 def pointed(o: Operands, first: int) -> Getter:
@@ -357,15 +354,7 @@ def buffer(each: Instruction, o: Operands, first: int) -> tuple[Getter, list[Get
 
 def start_of(o: Operands, words: Sequence[str]) -> Getter:
     """The address in the first two words of a descriptor, or in a pair."""
-    low, high = o.word(words[0]), o.word(words[1])
-
-    def start(thread: Thread) -> Value:
-        columns = given(thread, [low, high])
-        if columns is None:
-            return None
-        return Column(pair(*(column.bits for column in columns)) & ADDRESS_BITS, known_in(columns))
-
-    return start
+    return combined(lambda low, high: pair(low, high) & ADDRESS_BITS, [o.word(word) for word in words[:2]])
 
 
 def into_lds(o: Operands, width: int) -> Getter:
@@ -405,7 +394,7 @@ def local(each: Instruction, o: Operands, what: str) -> Op:
         ("add", "sub", "min", "max", "and", "or", "xor", "inc", "dec", "cmpst", "pk_add", "condxchg")
     ):  # fmt: skip
         written = [name for part in o.parts[:1] for name in registers(part)]
-        return access_of(each, o, "alu", written, named=each.opcode)
+        return made(each, o, None, written, named=each.opcode)
     gives = loads or "_rtn" in what
     written = registers(o.parts[0]) if gives else []
     place = o.parts[1 if gives else 0]
@@ -414,9 +403,9 @@ def local(each: Instruction, o: Operands, what: str) -> Op:
     access = "load" if loads else "store" if what.startswith(("write", "store")) else "atomic"
     held = Operands(o.parts, o.mods, o.wave)
     data = registers(o.parts[1]) if access == "store" and not _is_pair(what) and "d16_hi" not in what else []
-    return access_of(
-        each, o, "shared", written, at=summed([o.get(place)], offset, WORD), width_bytes=width_bytes(each.opcode),
-        access=access, loads=[] if _is_pair(what) or "d16" in what else written,
+    return made(
+        each, o, None, written, kind="shared", at=summed([o.get(place)], offset, WORD),
+        width_bytes=width_bytes(each.opcode), access=access, loads=[] if _is_pair(what) or "d16" in what else written,
         stored=[held.word(name) for name in data], stored_names=frozenset(held.reads),
     )  # fmt: skip
 
@@ -430,23 +419,10 @@ def permuted(each: Instruction, o: Operands) -> Op:
     names = registers(o.parts[0])
     if each.opcode != "ds_bpermute_b32":
         o.reads.update(name for part in o.parts[1:] for name in registers(part))
-        return _register(each, o, poisoning(each.opcode, names, sorted(o.reads)), names)
-    at, source = o.get(o.parts[1]), o.get(o.parts[2])
-
-    def run(thread: Thread) -> None:
-        place, held = at(thread), source(thread)
-        if held is None or place is None or (held.known is not None and len(held.bits) > 1):
-            return thread.set(names[0], None)
-        if len(held.bits) > 1:
-            held = Column(thread.shuffled(held.bits, place.bits + o.offset() >> 2), place.known)
-        return thread.set(names[0], held)
-
-    return _register(each, o, run, names)
-
-
-def _register(each: Instruction, o: Operands, run: Callable[[Thread], Any], names: Sequence[str]) -> Op:
-    reads = frozenset(o.reads | {EXEC})
-    return Op(each.address, "alu", run, reads, frozenset(names), EXEC, frozenset({EXEC}))
+        return made(each, o, poisoning(each.opcode, names, sorted(o.reads)), names)
+    lane, source = summed([o.get(o.parts[1])], o.offset()), o.get(o.parts[2])
+    lane = mapped(lane, lambda at: at >> 2)
+    return made(each, o, lambda thread: thread.set(names[0], taken_from(thread, source(thread), lane(thread))), names)
 
 
 def stack(each: Instruction, o: Operands, what: str) -> Op:
@@ -458,7 +434,7 @@ def stack(each: Instruction, o: Operands, what: str) -> Op:
     if ".spill" not in each.opcode:
         written = names if is_load else []
         lost = poisoning(each.opcode, written, sorted(name for part in o.parts[1:] for name in registers(part)))
-        return _register(each, o, lost, written) if written else Op(each.address, "none")
+        return made(each, o, lost, written) if written else Op(each.address, "none")
     slots = [f"stack {o.offset() + 4 * place}" for place in range(width)]
     source, target = (slots, names) if is_load else (names, slots)
     o.reads.update(source)
@@ -468,4 +444,4 @@ def stack(each: Instruction, o: Operands, what: str) -> Op:
         for to, of in pairs:
             thread.set(to, thread.get(of))
 
-    return _register(each, o, moved, target)
+    return made(each, o, moved, target)

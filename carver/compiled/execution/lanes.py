@@ -10,6 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -164,6 +165,11 @@ def pair(low: Array, high: Array) -> Array:
     return low | signed(high) << 32
 
 
+def alike(value: Value) -> bool:
+    """Whether a value is the same in all lanes."""
+    return value is not None and bool((value.bits == value.bits[0]).all())
+
+
 def told(value: Value) -> bool:
     """Whether anything is known of a value."""
     return value is not None and (value.known is None or some(value.known))
@@ -201,16 +207,9 @@ def settled(function: Callable[..., Any], values: Sequence[Value]) -> tuple[Valu
     if not doubt:
         return applied(function, values)
     outs = []
-    for guess in range(1 << len(doubt)):
-        filled, place = [], 0
-        for column in full:
-            if column.known is None:
-                filled.append(column.bits)
-                continue
-            fill = bool(guess >> place & 1)
-            filled.append(np.where(column.known, column.bits, fill))
-            place += 1
-        out = function(*filled)
+    for guesses in product((False, True), repeat=len(doubt)):
+        guess = iter(guesses)
+        out = function(*(c.bits if c.known is None else np.where(c.known, c.bits, next(guess)) for c in full))
         outs.append(out if isinstance(out, tuple) else (out,))
     results = []
     for each in zip(*outs, strict=True):
@@ -225,7 +224,7 @@ def merged(where: Column, new: Value, old: Value, count: int) -> Value:
     if new is None and old is None:
         return None
     guard = where.spread(count)
-    mine = (new or Column(np.zeros(1, np.int64), np.zeros(1, bool))).spread(count)
+    mine = (new or UNKNOWN).spread(count)
     was = (old or Column(np.zeros(1, mine.bits.dtype), np.zeros(1, bool))).spread(count)
     bits = np.where(guard.bits, mine.bits, was.bits)
     masks = [np.ones(count, bool) if each.known is None else each.known for each in (mine, was)]
@@ -247,7 +246,7 @@ def gathered(parts: Sequence[Value], counts: Sequence[int], order: Array) -> Val
     """One column of several, whose lanes follow each other, put in order."""
     if all(part is None for part in parts):
         return None
-    full = [part or Column(np.zeros(1, np.int64), np.zeros(1, bool)) for part in parts]
+    full = [part or UNKNOWN for part in parts]
     first = full[0]
     if all(len(each.bits) == 1 and each.known is None and each.bits[0] == first.bits[0] for each in full):
         return first
@@ -304,6 +303,14 @@ class Thread(Protocol):
     def leader(self) -> Array: ...
     def leads(self) -> Array: ...
     def shuffled(self, values: Array, lanes: Array) -> Array: ...
+
+
+def taken_from(thread: Thread, held: Value, lane: Value) -> Value:
+    """What another lane of the warp holds, by its number; None where that is not known, or differs and is not known in
+    all lanes."""
+    if held is None or lane is None or (held.known is not None and len(held.bits) > 1):
+        return None
+    return held if len(held.bits) == 1 else Column(thread.shuffled(held.bits, lane.bits), lane.known)
 
 
 @dataclass(frozen=True)

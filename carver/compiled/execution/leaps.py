@@ -231,15 +231,13 @@ class Leaper:
         if any(e.kind in KEPT and program.ops[program.index[e.where]].access != "load" for e in span):
             self.run.forget()  # what later passes store is not known
         for event, each in zip(span, walked, strict=True):
+            passes = times * prod(walk.times for walk in event.walks)
             if event.kind == "block":
-                each_pass = prod(walk.times for walk in event.walks)
-                self.run.ran(event.where, event.detail, times * each_pass)
-                self.run.log.append(event._replace(walks=(*event.walks, Walk((), times, fiber.block))))
+                self.run.ran(event.where, event.detail, passes)
             elif event.kind == "turns":
                 warps, more = event.detail
-                self.run.ran(event.where, warps, more * times * prod(walk.times for walk in event.walks))
-                self.run.log.append(event._replace(walks=(*event.walks, Walk((), times, fiber.block))))
-            elif event.kind != "note":
+                self.run.ran(event.where, warps, more * passes)
+            if event.kind != "note":
                 self.run.log.append(event._replace(walks=(*event.walks, Walk(each, times, fiber.block))))
         for name, step in zip(names, steps, strict=True):
             held = fiber.values.get(name)
@@ -418,9 +416,7 @@ def _carry(bits: Sequence[Array], step: Array, shift: Array) -> int:
     carries into the others."""
     value, shift, rest = np.broadcast_arrays(bits[0], shift, step)
     rest = rest - ((bits[0] >> shift) - (bits[1] >> shift) << shift)
-    low = value & np.left_shift(1, shift) - 1
-    room = np.where(rest > 0, np.left_shift(1, shift) - 1 - low, low)
-    return int(np.where(rest == 0, FOREVER, room // np.maximum(np.abs(rest), 1)).min())
+    return _until_carry(value, rest, shift)
 
 
 def _masked(bits: Sequence[Array], step: Array) -> int:
@@ -430,6 +426,11 @@ def _masked(bits: Sequence[Array], step: Array) -> int:
     for earlier in bits[1:]:
         changed = changed | (value ^ earlier)
     top = np.frexp((changed & (1 << 52) - 1).astype(np.float64))[1].astype(np.int64)  # one above the highest
-    low = value & np.left_shift(1, top) - 1
-    room = np.where(step > 0, np.left_shift(1, top) - 1 - low, low)
+    return _until_carry(value, step, top)
+
+
+def _until_carry(value: Array, step: Array, shift: Array) -> int:
+    """How often a number can be added before the lowest `shift` bits carry into the others, either way."""
+    low = value & np.left_shift(1, shift) - 1
+    room = np.where(step > 0, np.left_shift(1, shift) - 1 - low, low)
     return int(np.where(step == 0, FOREVER, room // np.maximum(np.abs(step), 1)).min())

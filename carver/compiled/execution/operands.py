@@ -24,7 +24,7 @@ from .lanes import (
     Op,
     Thread,
     Value,
-    known_in,
+    applied,
     number,
     pair,
     signed,
@@ -46,6 +46,11 @@ def after(name: str, count: int = 1) -> str:
     """The register so many places behind one."""
     file, at = re.match(r"(U?R)(\d+|Z)", name).groups()  # type: ignore[union-attr]
     return name if at == "Z" else f"{file}{int(at) + count}"
+
+
+def row(name: str, count: int) -> list[str]:
+    """So many registers from one on."""
+    return [name, *(after(name, place) for place in range(1, count))]
 
 
 def real(name: str) -> bool:
@@ -143,6 +148,16 @@ def mapped(fetch: Getter, function: Callable[[Array], Array]) -> Getter:
     return got
 
 
+def combined(function: Callable[..., Array], getters: Sequence[Getter]) -> Getter:
+    """What a function makes of the bits that getters give, where all of them give something."""
+
+    def got(thread: Thread) -> Value:
+        found = applied(function, [get(thread) for get in getters])
+        return found[0] if found else None
+
+    return got
+
+
 def results(parts: Sequence[str]) -> int:
     """How many of the first operands are results: a register, up to two predicates behind it, or these alone."""
     count = 1 if parts and re.match(r"^U?R(\d+|Z)$", parts[0]) else 0
@@ -175,7 +190,7 @@ def poisoned(each: Instruction) -> Sequence[str]:
     if each.mnemonic.endswith("MMA"):
         tile = re.search(r"\.64x(\d+)x", each.opcode)
         count = int(tile[1]) // 2 if tile else 4
-    return dict.fromkeys((*written, *(after(written[0], place) for place in range(1, count))))  # type: ignore[return-value]
+    return dict.fromkeys((*written, *row(written[0], count)))  # type: ignore[return-value]
 
 
 def poisoning(opcode: str, writes: Sequence[str], reads: Sequence[str], data: bool = False) -> Callable[[Thread], None]:
@@ -234,16 +249,6 @@ def address(text: str, long: bool, o: Operands) -> Getter:
     return got
 
 
-def added(low: Getter, high: Getter) -> Getter:
-    """A number of 64 bits."""
-
-    def got(thread: Thread) -> Value:
-        columns = given(thread, [low, high])
-        return None if columns is None else Column(pair(*(column.bits for column in columns)), known_in(columns))
-
-    return got
-
-
 def slots(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> Op:
     """Words of the stack at fixed places: registers as others."""
     words = max(1, width_bytes(each.opcode) // 4)
@@ -252,13 +257,11 @@ def slots(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> O
         return op("none")
     held = [f"S{int(found[1] or '0', 16) + 4 * place}" for place in range(words)]
     if kind == "LDL":
-        names = [o.parts[0], *(after(o.parts[0], place) for place in range(1, words))]
+        names = row(o.parts[0], words)
         o.reads.update(held)
         pairs = list(zip(names, held, strict=True))
         return op("alu", lambda thread: [thread.set(name, thread.get(slot)) for name, slot in pairs], names)
-    data = o.parts[1].split(".")[0]
-    getters = [o.get(data if not place else after(data, place)) for place in range(words)]
-    filled = list(zip(held, getters, strict=True))
+    filled = list(zip(held, map(o.get, row(o.parts[1].split(".")[0], words)), strict=True))
     return op("alu", lambda thread: [thread.set(slot, get(thread)) for slot, get in filled], held)
 
 
@@ -272,19 +275,15 @@ def memory(each: Instruction, kind: str, o: Operands, op: Callable[..., Op]) -> 
     outside = kind in GLOBAL
     place = brackets[0] if kind in ("ATOMG", "ATOM") else brackets[-1]
     mask = [o.get(part) for part in o.parts[-1:] if re.match(r"^!?P\d$", part)] if kind in ("LDGSTS", "LDG") else []
-    registers_ = [o.parts[0], *(after(o.parts[0], n) for n in range(1, words))] if kind in LOADS else []
-    if registers_ and IS_PREDICATE.match(o.parts[0]):
-        registers_ = []
-    held, stored = Operands(each), []
+    loaded = row(o.parts[0], words) if kind in LOADS and not IS_PREDICATE.match(o.parts[0]) else []
+    held = Operands(each)
     deals = kind in ("ATOMG", "ATOM") and ".ADD" in each.opcode and words == 1 and len(o.parts) > 3 and real(o.parts[1])
-    if kind in STORES:
-        data = o.parts[-1].split(".")[0]
-        stored = [held.get(data if not n or data == "RZ" else after(data, n)) for n in range(words)]
+    stored = [held.get(name) for name in row(o.parts[-1].split(".")[0], words)] if kind in STORES else []
     where = "global" if outside else "local" if kind in LOCAL else "shared"
     return op(
         where, None, written, at=address(place, outside, o), width_bytes=width, mask=mask,
         inner=address(brackets[0], False, o) if kind == "LDGSTS" else None,
-        access=(GLOBAL | SHARED | LOCAL)[kind], loads=o.parts[1:2] if deals else registers_, stored=stored,
+        access=(GLOBAL | SHARED | LOCAL)[kind], loads=o.parts[1:2] if deals else loaded, stored=stored,
         deals=o.get(o.parts[-1]) if deals else None, strong=outside and ".STRONG" in each.opcode,
         stored_names=frozenset(held.reads),
         signed_bits=next((bits for bits in (8, 16) if f".S{bits}" in each.opcode), 0),
@@ -301,7 +300,7 @@ def engine(kind: str, each: Instruction, o: Operands, op: Callable[..., Op]) -> 
         reads = each.opcode.split(".")[1:3] == ["S", "G"]
         here, there = (target, source) if reads else (source, target)
         return op(
-            "bulk", None, (), at=added(*o.pair(there)), size=o.get(o.parts[2]), inner=o.get(here),
+            "bulk", None, (), at=combined(pair, o.pair(there)), size=o.get(o.parts[2]), inner=o.get(here),
             barrier=o.get(after(here)) if reads else None,
             access=ENGINE[kind] if reads or kind != "UBLKCP" else "store",
         )  # fmt: skip

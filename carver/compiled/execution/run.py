@@ -391,7 +391,7 @@ class Run:
                 value = get(fiber)
                 if value is None and memory.empty:
                     continue
-                full = (value or Column(np.zeros(1, np.int64), np.zeros(1, bool))).spread(count)
+                full = (value or UNKNOWN).spread(count)
                 known = np.ones(count, bool) if full.known is None else full.known
                 memory.store(owner, place + 4 * word, full.bits[lanes], known[lanes], min(op.width_bytes, 4))
                 if known[lanes].any():

@@ -36,6 +36,7 @@ from .lanes import (
     pair,
     settled,
     signed,
+    taken_from,
     unsigned,
 )  # fmt: skip
 from .operands import (
@@ -57,6 +58,7 @@ from .operands import (
     poisoning,
     real,
     results,
+    row,
     slots,
 )
 
@@ -465,7 +467,7 @@ def extremum(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
 
 def constant_load(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
     words = max(1, width_bytes(each.opcode) // 4)
-    names = [o.parts[0], *(after(o.parts[0], place) for place in range(1, words))]
+    names = row(o.parts[0], words)
     found = CONSTANT.match(o.parts[1])
     if found is None:
         return op("alu", lambda thread: thread.lost(each.opcode, names), names, named=each.opcode)
@@ -520,11 +522,9 @@ def shuffle(each: Instruction, mods: set[str], o: Operands, op: Made) -> Op:
 
     def run(thread: Thread) -> None:
         held, at = value(thread), lane(thread)
+        followed = held is None or len(held.bits) == 1 or "IDX" in mods
         thread.set(predicate, None)
-        if held is None or at is None or (len(held.bits) > 1 and ("IDX" not in mods or held.known is not None)):
-            thread.set(target, None)
-        else:
-            thread.set(target, held if len(held.bits) == 1 else Column(thread.shuffled(held.bits, at.bits), at.known))
+        thread.set(target, taken_from(thread, held, at) if followed else None)
 
     return op("alu", run, targets)
 

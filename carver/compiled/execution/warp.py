@@ -29,7 +29,7 @@ from ..isa.banks import (
 from ..isa.code import Instruction
 from ..isa.rates import width_bytes
 from ..isa.sass import registers
-from .lanes import FALSE, WORD, ZERO, Array, Column, Op, Value, number, signed
+from .lanes import FALSE, WORD, ZERO, Array, Column, Op, Value, alike, number, signed
 from .operands import FLOATING, GLOBAL, LOCAL, SHARED, Operands, address, poisoned
 from .sass import decode
 
@@ -156,12 +156,12 @@ class Warp:
             op.run(self)
         else:
             self._written = dict.fromkeys(op.writes)
-        alike = op.kind == "alu" and each.mnemonic not in EXCHANGES and None in self._written.values()
-        alike = alike and all(_same(self.get(name)) for name in op.reads)
+        same = op.kind == "alu" and each.mnemonic not in EXCHANGES and None in self._written.values()
+        same = same and all(alike(self.get(name)) for name in op.reads)
         for name, found in self._written.items():
-            value = self.same if found is None and alike and "P" not in name else found
+            value = self.same if found is None and same and "P" not in name else found
             if name.startswith("U"):  # of what is computed from known numbers alone
-                if op.guard or self._guessed or not _same(value):
+                if op.guard or self._guessed or not alike(value):
                     self.held.pop(name, None)
                     continue
             elif op.guard and self.same is not ZERO:
@@ -175,7 +175,7 @@ class Warp:
         values = [TOKENS.get(token)(self) for token in sources]  # type: ignore[arg-type]
         if "ADD" in each.mnemonic and values[0] is not None and values[1] is not None:
             values = [Column(values[0].bits + values[1].bits & WORD), values[2]]
-        rest = [value for value in values if not _same(value)] or values[-1:]
+        rest = [value for value in values if not alike(value)] or values[-1:]
         self.set(target, rest[0] if len(rest) == 1 and len(values) == 2 and self.same is not ZERO else None)
 
 
@@ -183,10 +183,6 @@ def _done(each: Instruction) -> Op:
     """What an instruction does; what one loads from an array of local memory is not known."""
     op = decode(each)
     return op.with_(writes=frozenset(poisoned(each))) if op.kind == "none" and each.mnemonic == "LDL" else op
-
-
-def _same(value: Value) -> bool:
-    return value is not None and bool((value.bits == value.bits[0]).all())
 
 
 def _guarded(guard: Value, value: Value, before: Value) -> Value:

@@ -17,7 +17,7 @@ from ..isa.banks import mean_passes
 from ..isa.code import Code
 from .gcn import decoded
 from .gcn_operands import EXEC
-from .lanes import TRUE, ZERO, Array, Column, Op, Value
+from .lanes import TRUE, ZERO, Array, Column, Op, Value, alike
 
 PRODUCTS = re.compile(
     r"v_(?:dual_)?(?:(?:pk_)?(?:fma|mul|add)\w*_f(?:16|32)|\w*mfma|wmma)(?!.* :: v_dual_(?!fma|mul_f|add_f))"
@@ -94,12 +94,12 @@ class Wave:
 
     def execute(self, op: Op) -> None:
         """Update what the registers that it writes hold."""
-        alike = all(_same(self.get(name)) for name in op.reads if not name.startswith("exec"))
+        same = all(alike(self.get(name)) for name in op.reads if not name.startswith("exec"))
         if op.run:
             op.run(self)
         for name in op.writes:
             if not op.run or self.held.get(name) is None:
-                self.held[name] = ZERO if alike and (op.run or op.kind == "global") else None
+                self.held[name] = ZERO if same and (op.run or op.kind == "global") else None
 
     def note(self, *_: object) -> None:
         """Outcomes are of no use."""
@@ -126,7 +126,3 @@ class Wave:
 
     def shuffled(self, values: Array, lanes: Array) -> Array:
         return np.broadcast_to(values, len(self.lanes))[lanes % len(self.lanes)]
-
-
-def _same(value: Value) -> bool:
-    return value is not None and bool((value.bits == value.bits[0]).all())
