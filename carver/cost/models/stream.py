@@ -132,6 +132,7 @@ def stream(space: Space | Tables, k: Mapping[str, float]) -> Work:
         warps=warps,
         steps=steps,
         ahead=c.ahead,
+        exposed=c.waits - 1.0,
         math_clk=tile * c.flops_per_element * passes / (arch.vector_flops_per_clk(computed) / 2),
         chain_clk=chain,
         smem_clk=warps * (c.tree_shuffles * arch.warp_size / SHUFFLE_LANES / steps + port_clk),

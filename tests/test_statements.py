@@ -1,4 +1,5 @@
-"""Sums over windows by Triton, whose bodies hold every tap: what they issue, and where their lanes read."""
+"""Statements in index notation by Triton. Of sums over windows, whose bodies hold every tap: what they issue, and where
+their lanes read. Of sums of a middle axis: how many loads registers keep under way."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from carver.kernels.declaration import load
 from carver.kernels.space import given_space
 
 H200 = Path(__file__).parent / "data" / "h200"
+MIDDLE = "y[b,g] += x[b,r,g]"
 IMAGES = "y[n,u,v] += x[n,u+r,v+s] * w[n,r,s]"
 CHANNELS = "y[n,u,v,g] += x[n,u+r,v+s,g] * w[r,s,g]"
 ROWS = "y[b,x] += x[b,x+r] * w[b,r]"
@@ -38,19 +40,45 @@ COMPILED = [
 benchmarks/kernels/triton_zoo_notation.py."""
 
 
-def ranked(said: str, sizes: dict[str, int], dtype: str, configs: list[dict[str, int]], arch: str = "h200") -> Any:
-    """Predicted milliseconds of each."""
-    ranking = carver.OpTemplate(said, in_dtype=dtype, out_dtype=dtype, **sizes).with_arch(arch).rank(configs, "triton")
+WAITS = [
+    ("float16", 512, "h200", {(1, 512, 8): 0.25, (8, 32, 2): 0.5, (32, 16, 2): 0.5, (32, 32, 2): 2, (128, 32, 4): 4,
+                              (128, 32, 2): 8, (128, 128, 8): 7}),
+    ("float16", 512, "l40s", {(8, 32, 2): 0.25, (32, 16, 2): 0.5, (32, 32, 2): 2, (64, 16, 1): 1, (128, 32, 4): 4,
+                              (128, 32, 2): 8}),
+    ("float32", 768, "h200", {(1, 512, 8): 0.25, (64, 32, 8): 1, (32, 32, 2): 4, (64, 16, 1): 3, (128, 32, 4): 5}),
+    ("float32", 768, "l40s", {(4, 64, 4): 0.25, (8, 32, 2): 0.25, (32, 32, 2): 3, (64, 16, 1): 2, (128, 32, 4): 8}),
+    ("float32", 300, "h200", {(8, 32, 4): 0.5, (8, 256, 8): 1, (128, 32, 4): 1, (128, 32, 2): 2}),
+    ("float32", 768, "mi300x", {(1, 512, 8): 1, (32, 32, 2): 1, (64, 16, 1): 1, (128, 32, 4): 1}),
+]  # fmt: skip
+"""Latencies of a step that follow one another in code of Triton 3.6, by type, columns, device and configuration
+(BLOCK_ROWS, BLOCK_COLS, num_warps); a quarter where four steps wait together."""
+
+
+def ranked(said: str, sizes: dict[str, int], dtype: str, configs: list[dict[str, int]], out: str | None = None) -> Any:
+    """Predicted milliseconds of each on an H200."""
+    op = carver.OpTemplate(said, in_dtype=dtype, out_dtype=out or dtype, **sizes)
+    ranking = op.with_arch("h200").rank(configs, "triton")
     found = {hint.index: hint.predicted_ms for hint in ranking}
     return np.array([found[place] for place in range(len(configs))])
 
 
 def columns(said: str, sizes: dict[str, int], dtype: str, arch: str, threads: tuple[int, ...] = (1, 2, 4, 8)) -> Any:
-    """Of bodies with so many outputs a thread."""
+    """Of bodies of a window with so many outputs a thread."""
+    lanes = 4 * carver.load_arch(arch).warp_size
+    return spaced("window", said, sizes, dtype, arch, [{"BLOCK": lanes * each, "num_warps": 4} for each in threads])
+
+
+def per_step(cols: int, dtype: str, arch: str, configs: list[tuple[int, ...]]) -> Any:
+    """Latencies of a step, in the mean, of configurations of a middle sum: BLOCK_ROWS, BLOCK_COLS, num_warps."""
+    given = [dict(zip(("BLOCK_ROWS", "BLOCK_COLS", "num_warps"), each, strict=True)) for each in configs]
+    space = spaced("reduction", MIDDLE, {"b": 8, "r": 1000, "g": cols}, dtype, arch, given)
+    return space["waits"] / space["ahead"]
+
+
+def spaced(operator: str, said: str, sizes: dict[str, int], dtype: str, arch: str, configs: list[Any]) -> Any:
     problem = carver.OpTemplate(said, in_dtype=dtype, out_dtype=dtype, **sizes).problem
-    device = carver.load_arch(arch)
-    configs = [{"BLOCK": 4 * device.warp_size * each, "num_warps": 4} for each in threads]
-    return given_space(problem, device, load(folder("templates") / "window/triton.toml"), configs)[0]
+    kernel = load(folder("templates") / operator / "triton.toml")
+    return given_space(problem, carver.load_arch(arch), kernel, configs)[0]
 
 
 def test_bodies_have_the_instructions_that_the_compiler_makes() -> None:
@@ -64,6 +92,15 @@ def test_bodies_have_the_instructions_that_the_compiler_makes() -> None:
     assert 0.95 <= np.median(ratios) <= 1.05
 
 
+def measured(kernel: str) -> Any:
+    """Configurations with their times on an H200, problem by problem."""
+    with gzip.open(H200 / "notation.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [row for row in map(json.loads, file) if row["kernel"] == kernel]
+    for place in range(1 + max(row["problem"] for row in rows)):
+        mine = [row for row in rows if row["problem"] == place]
+        yield [row["config"] for row in mine], np.array([row["time_ms"] for row in mine])
+
+
 @pytest.mark.parametrize(("kernel", "said", "dtype"), [
     ("stencil_of_images", IMAGES, "float32"), ("depthwise", CHANNELS, "float16"), ("filters", ROWS, "float16"),
 ])  # fmt: skip
@@ -75,12 +112,8 @@ def test_first_picks_are_among_the_fastest_measured(kernel: str, said: str, dtyp
         "filters": ((64, 262144, 9), (2000, 3000, 25)),
     }[kernel]
     names = {IMAGES: "nuvrs", CHANNELS: "nuvgrs", ROWS: "bxr"}[said]
-    with gzip.open(H200 / "notation.jsonl.gz", "rt", encoding="utf-8") as file:
-        rows = [row for row in map(json.loads, file) if row["kernel"] == kernel]
-    for place, each in enumerate(sizes):
-        mine = [row for row in rows if row["problem"] == place]
-        times = np.array([row["time_ms"] for row in mine])
-        predicted = ranked(said, dict(zip(names, each, strict=True)), dtype, [row["config"] for row in mine])
+    for each, (configs, times) in zip(sizes, measured(kernel), strict=True):
+        predicted = ranked(said, dict(zip(names, each, strict=True)), dtype, configs)
         first = int(np.argmin(predicted))
         assert times[first] <= 1.06 * times.min()
         assert 0.7 <= predicted[first] / times[first] <= 1.25
@@ -119,3 +152,30 @@ def test_a_body_too_long_to_be_kept_is_fetched_by_every_block() -> None:
     sizes, config = {"n": 64, "u": 256, "v": 256, "g": 40}, {"BLOCK": 512, "num_warps": 1}
     kept, lost = (ranked(CHANNELS, {**sizes, "r": n, "s": n}, "float16", [config])[0] for n in (7, 8))
     assert lost > 1.3 * 64 / 49 * kept
+
+
+def test_registers_say_how_many_loads_wait_for_each_other() -> None:
+    """Sums of a middle axis: those that full occupancy leaves a thread, more where its sums alone take more."""
+    said = [per_step(cols, dtype, arch, [*found]) / [*found.values()] for dtype, cols, arch, found in WAITS]
+    ratios = np.concatenate(said)
+    assert np.min(ratios) >= 0.5 and np.max(ratios) <= 2.0
+    assert np.median(ratios) == 1.0
+
+
+def test_first_picks_of_middle_sums_are_among_the_fastest_measured() -> None:
+    """33 configurations of four problems, timed on an H200."""
+    halves = (64, 1000, 512, "float16"), (4000, 49, 128, "bfloat16")
+    kinds = halves[0], (8, 197, 768, "float32"), halves[1], (3, 20000, 300, "float32")
+    lost = []
+    for (b, r, g, dtype), (configs, times) in zip(kinds, measured("middle_sums"), strict=True):
+        predicted = ranked(MIDDLE, {"b": b, "r": r, "g": g}, dtype, configs, "float32")
+        first = int(np.argmin(predicted))
+        lost.append(times[first] / times.min())
+        assert 0.8 <= predicted[first] / times[first] <= 1.25
+    assert np.exp(np.mean(np.log(lost))) <= 1.05
+
+
+def test_more_sums_than_registers_for_loads_make_a_thread_wait() -> None:
+    """The same tile by fewer threads: each has more loads in a step, and no more of them under way."""
+    waits = per_step(512, "float16", "h200", [(64, 64, warps) for warps in (16, 8, 4, 2)])
+    assert (np.diff(waits) > 0).all() and waits[0] < 1 < waits[-1]
