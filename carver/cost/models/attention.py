@@ -140,7 +140,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     math_clk = joined(products_clk, soft_clk, INDEPENDENT_OVERLAP)
     if arch.matrix_on_vector:
         summed = way.stores[0] * head + way.stores[1] * value  # each sum's product reads an operand of the step across
-        between = np.maximum(vector_clk + across_read_clk(arch, c, summed), exp_clk)
+        lds_clk = across_read_clk(arch, c, summed) + along_read_clk(arch, c, head * ek * of_head, value * ev)
+        between = np.maximum(vector_clk + lds_clk, exp_clk)
         math_clk = np.where(kind == MMA, products_clk + between, math_clk)
     power_clk = (math_clk + products_clk * (tile.held_back(problem, arch, kind) - 1.0)) * (kind > VECTOR)
 
@@ -152,6 +153,8 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
     by_lanes = warps * c.operand_passes
     moved = np.where(by_lanes > 0, 0.0, fragments) + tile_kv + p_bytes
     smem_clk = by_lanes + moved / arch.smem_bytes_per_clk / k["smem_efficiency"]
+    if arch.matrix_on_vector:  # in the time of products
+        smem_clk = np.where(kind == MMA, 0.0, smem_clk)
 
     # instruction issue
     lanes = warps * arch.warp_size
@@ -226,10 +229,18 @@ def attention(space: Space, k: Mapping[str, float]) -> Work:
 
 def across_read_clk(arch: Arch, c: Attention, columns: FloatArray) -> FloatArray:
     """Clocks of the port of shared memory in which warps read so many columns of a step one number at a time, against
-    the order of their rows; RDNA 3 has each in both halves of a wave. Source: ds_load_u16 of Triton 3.6 for gfx1100 and
-    gfx1201; why they add to the products: `models.compiled._on_vector_units`."""
-    copies = 2 if arch.isa.startswith("gfx11") else 1
-    return c.warps_m * c.tile_k * columns * copies * WORD_BYTES / arch.smem_bytes_per_clk
+    the order of their rows. RDNA 3 has each in both halves of a wave; those of RDNA 4 read different keys, which lie in
+    the same banks. Source: ds_load_u16 of Triton 3.6 for gfx1100 and gfx1201; why they add to the products:
+    `models.compiled._on_vector_units`."""
+    return 2 * c.warps_m * c.tile_k * columns * WORD_BYTES / arch.smem_bytes_per_clk
+
+
+def along_read_clk(arch: Arch, c: Attention, keys_bytes: FloatArray, values_bytes: FloatArray) -> FloatArray:
+    """The same of keys, of so many bytes each, that are read in the order of their rows, of keys and values as they are
+    written, and of probabilities that pass through shared memory."""
+    copies = 2 if arch.isa.startswith("gfx11") else 1  # RDNA 3 has each in both halves of a wave
+    moved = c.tile_k * (keys_bytes * (1 + copies * c.warps_m) + values_bytes)
+    return (moved + c.p_bytes * (1 + copies * c.warps_n)) / arch.smem_bytes_per_clk
 
 
 def softmax_clk(
