@@ -14,8 +14,8 @@ constexpr bool kAsyncCopy = false;
 constexpr bool kAsyncCopy = true;
 #endif
 
-// The compiler cannot see where the pointer comes from. nvcc 13.0 moves a chain of additions out of a loop that has
-// another loop in it, and at one of two exits adds to a register of the other, which was never set.
+// From here on the compiler cannot see where the pointer comes from. nvcc 13.0 moves the last additions of a pass of a loop
+// behind it, once for the next pass and once for the end, and may take the former's register at the end.
 template <typename T> __device__ __forceinline__ void hide(T *&pointer) { asm volatile("" : "+l"(pointer)); }
 
 // Starts to copy BYTES from global to shared memory. The 16-byte form goes past L1: a block reads a tile once.

@@ -111,7 +111,6 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
 
     // Without cp.async, pieces of whole words wait in registers until put(). Narrower ones never wait.
     static constexpr bool kFetches = !kAsyncCopy && kPiece >= 4;
-    static constexpr int kAtOnce = kFetches || (kTrips <= 16 && kPiece >= 4) ? kTrips : 8;  // of a whole stage: addresses cost registers
     using Fetched = Vector<unsigned, most(1, kPiece / 4)>[kFetches ? kTrips : 1];
 
     __device__ __forceinline__ void start(const typename A::type *base, i64 leading, i64 origin, i64 size, i64 k0, int warp) {
@@ -139,7 +138,7 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
     template <bool WHOLE> __device__ __forceinline__ void copy(unsigned stage, int k_left, Fetched &fetched) {
         const int rows = K_CONTIGUOUS ? extent : k_left, bytes = (K_CONTIGUOUS ? k_left : extent) * kElement;
         const int row0 = row_of(0), byte0 = byte_of(0);
-        constexpr int kUnroll = !WHOLE && !kFetches ? 4 : kAtOnce;
+        constexpr int kUnroll = kFetches ? kTrips : !WHOLE ? 4 : kTrips <= 16 && kPiece >= 4 ? kTrips : 8;  // addresses cost registers
 #pragma unroll kUnroll
         for (int trip = 0; trip < kTrips; ++trip) {
             const int row = row_of(trip), byte = byte_of(trip);
@@ -162,6 +161,7 @@ template <int BLOCK, int WARP, bool K_CONTIGUOUS, bool IS_A, int ALIGN> struct O
                 store_shared_8(to, valid ? *reinterpret_cast<const unsigned char *>(from) : 0);
         }
         source += K_CONTIGUOUS ? static_cast<i64>(BLOCK_K * kElement) : BLOCK_K * stride;
+        hide(source);
     }
 
     // Puts what copy() left in registers into its stage.
@@ -272,10 +272,6 @@ struct Pipeline {
         const int k_left = WHOLE ? BLOCK_K : static_cast<int>(least<i64>(k, BLOCK_K));
         a.copy<WHOLE>(stage, k_left, fetched.a);
         b.copy<WHOLE>(stage + OperandA::kStageBytes, k_left, fetched.b);
-        if constexpr (OperandA::kAtOnce < OperandA::kTrips || OperandB::kAtOnce < OperandB::kTrips) {
-            hide(a.source);
-            hide(b.source);
-        }
         k -= BLOCK_K;
     }
     static __device__ __forceinline__ void put(unsigned stage, const Fetched &fetched) {
