@@ -1,5 +1,6 @@
 """Statements in index notation by Triton. Of sums over windows, whose bodies hold every tap: what they issue, and where
-their lanes read. Of sums of a middle axis: how many loads registers keep under way."""
+their lanes read. Of sums of a middle axis: how many loads registers keep under way. Of contractions over several axes:
+where their steps end."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pytest
 import carver
 from carver.base.folders import folder
 from carver.kernels.declaration import load
+from carver.kernels.expr import size_scope
 from carver.kernels.space import given_space
 
 H200 = Path(__file__).parent / "data" / "h200"
@@ -179,3 +181,36 @@ def test_more_sums_than_registers_for_loads_make_a_thread_wait() -> None:
     """The same tile by fewer threads: each has more loads in a step, and no more of them under way."""
     waits = per_step(512, "float16", "h200", [(64, 64, warps) for warps in (16, 8, 4, 2)])
     assert (np.diff(waits) > 0).all() and waits[0] < 1 < waits[-1]
+
+
+@pytest.mark.parametrize(("said", "sizes", "row"), [
+    ("y[a,d] += x[a,e,f] * w[e,f,d]", {"a": 64, "d": 64, "e": 50, "f": 32}, 1600),
+    ("y[a,d] += x[a,e,f] * w[f,e,d]", {"a": 64, "d": 64, "e": 50, "f": 32}, 32),
+    ("y[a,b,c,d] += x[a,e,b,f] * w[e,c,f,d]", {"a": 8, "b": 8, "c": 8, "d": 8, "e": 50, "f": 32}, 32),
+    ("y[a,b,c,d] += x[a,e,b,f] * w[e,c,f,d]", {"a": 8, "b": 8, "c": 8, "d": 8, "e": 50, "f": 1}, 50),
+    ("y[n,p,q,f] += x[n,p+r,q+s,c] * w[r,s,c,f]", {"n": 2, "p": 8, "q": 8, "f": 64, "r": 3, "s": 3, "c": 96}, 96),
+    ("y[n,f,p,q] += x[n,c,p+r,q+s] * w[f,c,r,s]", {"n": 2, "p": 8, "q": 8, "f": 64, "r": 3, "s": 3, "c": 96}, 96),
+])  # fmt: skip
+def test_steps_end_where_a_row_of_summed_elements_does(said: str, sizes: dict[str, int], row: int) -> None:
+    assert size_scope(carver.OpTemplate(said, in_dtype="float16", **sizes).problem)["k_row"] == row
+
+
+def test_a_step_beyond_its_row_takes_as_long_as_a_whole_one() -> None:
+    """Rows of 32 in steps of 128: four times the products of what is read as one row of as many."""
+    tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 8, "num_stages": 3}
+    sizes = {"a": 4096, "e": 128, "d": 4096}
+    apart, side_by_side = "y[a,d] += x[a,e,f] * w[f,e,d]", "y[a,d] += x[a,e,f] * w[e,f,d]"
+    plain = ranked("y[a,d] += x[a,e] * w[e,d]", {**sizes, "e": 128 * 32}, "float16", [tile])
+    assert ranked(side_by_side, {**sizes, "f": 32}, "float16", [tile]) == plain
+    assert 3 < ranked(apart, {**sizes, "f": 32}, "float16", [tile])[0] / plain[0] < 4.5
+    assert ranked(apart, {**sizes, "f": 128, "e": 32}, "float16", [tile])[0] < 1.1 * plain[0]
+
+
+def test_first_picks_of_contractions_over_several_axes_are_fast() -> None:
+    """33 tiles of two problems, of which the second sums rows of 32 elements: timed on an H200."""
+    kinds = (64, 64, 32, 64, 32, 64), (16, 100, 24, 96, 50, 32)
+    for sizes, (configs, times) in zip(kinds, measured("tensors_of_four"), strict=True):
+        named = dict(zip("abgdef", sizes, strict=True))
+        predicted = ranked("y[a,b,g,d] += x[a,e,b,f] * w[e,g,f,d]", named, "float16", configs)
+        first = int(np.argmin(predicted))
+        assert times[first] <= 1.02 * times.min() and 0.8 <= predicted[first] / times[first] <= 1.25

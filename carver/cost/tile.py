@@ -56,7 +56,8 @@ class Extent(Operands, table="contraction.extent"):
 
     @cached_property
     def steps(self) -> FloatArray:
-        return np.ceil(np.ceil(self.k / self.tile_k) / self.split)
+        row = self.k if self.k_row is None else self.k_row
+        return np.ceil(self.k / row * np.ceil(row / self.tile_k) / self.split)
 
     @cached_property
     def rows(self) -> FloatArray:

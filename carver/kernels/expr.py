@@ -31,7 +31,7 @@ from ..base.errors import KernelError, nearest
 from ..base.given import shown
 from ..base.types import Record
 from ..problem import notation
-from ..problem.notation import Statement, Tensor
+from ..problem.notation import Statement, Tensor, summed_row
 from ..problem.problem import Problem
 from .trace import Symbol
 
@@ -464,6 +464,7 @@ def _size_scope(problem: Problem) -> dict[str, float]:
             # distinct elements over rows x depth, which is below 1 if windows overlap
             operands[name + "_reuse"] = min(1.0, elements[tensor.name] / (role["b"] * rows * role["k"]))
         operands |= window(problem, s.inputs[0]) | {"out_gap": row_of(problem, s.output)[2]}
+        operands["k_row"] = summed_row(s, sizes)
     traffic: dict[str, float] = {
         "elements": prod(sizes.values()),
         "read_bytes": sum([elements[t.name] * widths[t.name] for t in s.inputs]),

@@ -140,6 +140,18 @@ def fused(statement: Statement, sizes: Mapping[str, int]) -> tuple[Statement, di
     return statement, sizes
 
 
+def summed_row(statement: Statement, sizes: Mapping[str, int]) -> int:
+    """Summed elements that lie side by side in every operand, or as far apart: of the last summed axis that has a
+    dimension of its own in each, with those around it that are one axis with it. All of them where no axis has."""
+    every = prod(sizes[axis] for axis in statement.reduced)
+    if sum(sizes[axis] > 1 for axis in statement.reduced) < 2:
+        return every
+    one, extents = fused(statement, sizes)
+    own = [{dim[0][0] for dim in tensor.index if len(dim) == 1} for tensor in one.inputs]
+    rows = [axis for axis in one.reduced if extents[axis] > 1 and all(axis in axes for axes in own)]
+    return extents[rows[-1]] if rows else every
+
+
 def _one(statement: Statement, pair: tuple[Affine, Affine]) -> bool:
     """Whether each tensor has these two as neighbours, and nowhere else, or neither."""
     axes = {pair[0][0][0], pair[1][0][0]}
