@@ -133,3 +133,12 @@ extern "C" __global__ void counts(unsigned *out, const unsigned *in, int n) {
     __syncthreads();
     for (int i = threadIdx.x; SHARED && i < 512; i += blockDim.x) atomicAdd(&out[i], kept[i]);
 }
+
+// A row of numbers times a vector by each thread.
+extern "C" __global__ void gemv(unsigned *out, const unsigned *in, const unsigned *vector, int rows, int n) {
+    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    unsigned sum = 0;
+    for (int i = 0; i < n; ++i) sum += in[row * n + i] * vector[i];
+    out[row] = sum;
+}

@@ -11,6 +11,12 @@
 #ifndef BZ
 #define BZ 1
 #endif
+#ifndef WAY
+#define WAY 0
+#endif
+#ifndef NUMBER
+#define NUMBER double
+#endif
 #ifndef SIDE
 #define SIDE 128
 #define THREADS 256
@@ -94,4 +100,41 @@ __global__ void __launch_bounds__(BX * BZ) laplacian(double *f, const double *u,
             if (STEP >= 5) __builtin_nontemporal_store(sum[r], &f[at + r * n]);
             else f[at + r * n] = sum[r];
         }
+}
+
+// Squares of 32 x 32 numbers turned by as many threads, which read rows and write columns (WAY 0), the other way (1), or
+// turn them in LDS (2); 3 copies.
+__global__ void __launch_bounds__(1024) turn(NUMBER *out, const NUMBER *in, int n)
+{
+    const int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    const size_t rows = (size_t)y * n + x, columns = (size_t)x * n + y;
+#if WAY == 2
+    __shared__ NUMBER tile[32][32 + (sizeof(NUMBER) == 8)];
+    tile[threadIdx.y][threadIdx.x] = in[rows];
+    __syncthreads();
+    out[(size_t)(blockIdx.x * 32 + threadIdx.y) * n + blockIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+#else
+    out[WAY == 0 ? columns : rows] = in[WAY == 1 ? columns : rows];
+#endif
+}
+
+// y A x: a thread has a row of A that lies along memory (WAY 0) or across (1), or a wave has one (2).
+__global__ void __launch_bounds__(64) form(double *sum, const double *a, const double *x, const double *y, int n)
+{
+#if WAY < 2
+    double all = 0;
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += gridDim.x * 64) {
+        double row = 0;
+        for (int j = 0; j < n; ++j) row += a[WAY == 0 ? (size_t)i * n + j : (size_t)j * n + i] * x[j];
+        all += y[i] * row;
+    }
+    unsafeAtomicAdd(sum, all);
+#else
+    __shared__ double row;
+    double own = 0;
+    const int i = blockIdx.x * 64;
+    for (int j = threadIdx.x; j < n; j += 64) own += a[(size_t)i * n + j] * x[j];
+    unsafeAtomicAdd(&row, own);
+    if (threadIdx.x == 0) unsafeAtomicAdd(sum, row * y[i]);
+#endif
 }

@@ -277,3 +277,23 @@ def test_one_name_of_several_that_is_no_parameter_is_an_error() -> None:
     source = "__global__ void f(float* out, const float* table, int rows) { }"
     with pytest.raises(ConfigError, match="f has no parameter 'row'; did you mean 'rows'"):
         ordered({"table": 1, "out": 2, "row": 3}, source, "f")
+
+
+@pytest.mark.slow
+def test_a_block_that_is_alone_on_its_sm_has_all_of_l1(tmp_path: Path) -> None:
+    """Rows of 32 KiB, one a thread, of 16 blocks: 2.24 ms on an RTX 3060 Ti (nvbench, `published_times.csv`)."""
+    path = tmp_path / "gemv.cu"
+    path.write_text("""extern "C" __global__ void gemv(unsigned* out, const unsigned* a, const unsigned* x, int n) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) sum += a[row * n + i] * x[i];
+  out[row] = sum;
+}
+""")
+    n = 8192
+    tensors = [carver.Tensor("uint32", shape) for shape in ((n,), (n, n), (n,))]
+    ranking = carver.rank_kernel(
+        carver.Kernel(path, "gemv"), [{}], arch="rtx_3060_ti", args=[*tensors, n], grid=16, block=512
+    )
+    assert ranking[0].predicted_ms < 1.5 * 2.24

@@ -463,7 +463,7 @@ def test_triton_kernels_against_their_ir(device: str) -> None:
     from carver.integrations import gluon
 
     f16 = lambda *shape: carver.Tensor("float16", shape)  # noqa: E731
-    M, N, K = 512, 384, 1000
+    M, N, K = 4096, 3072, 1000  # enough blocks to fill the device: L1 keeps more for fewer
     calls = [
         (kernels.matmul, {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4, "num_stages": 2},
          {"a": f16(M, K), "b": f16(K, N), "c": f16(M, N), "M": M, "N": N, "K": K, "lda": K, "ldb": N, "ldc": N},

@@ -183,12 +183,13 @@ class Execution:
         rise = LATENCIES_CLK[1] - LATENCIES_CLK[0]
         waits = {n: (t, (span.alone_clk[1] - span.alone_clk[0]) / rise) for n, (t, span) in lead.loops.items()}
         once = {-1: (1.0, (straight.alone_clk[1] - straight.alone_clk[0]) / rise)}
-        trace, accesses = self._trace(l1_room_bytes(self.arch, resident, self.shared_bytes), waits, once)
+        present = min(resident, max(self.count / self.arch.sm_count, 1.0))
+        trace, accesses = self._trace(l1_room_bytes(self.arch, present, self.shared_bytes), waits, once)
         slots, run = max(int(self.arch.sm_count * resident), 1), self.even or self.wide
         sizes = {place.name: float(place.tensor.nbytes) for place in self.launch.places.values()}
         touched = Touched.of(trace, sizes)
         near = footprints(touched, self.arch, resident, [span for _, span in spans])
-        near |= on_sm(touched.loads, self.arch, min(resident, max(self.count / self.arch.sm_count, 1.0)))
+        near |= on_sm(touched.loads, self.arch, present)
         moved, exact = (sum(a.program_bytes * a.fetched for a in accesses if a.kind == "load" and a.anywhere <= lost)
                         * float(self.count) for lost in (True, False))  # fmt: skip
         # what blocks read for themselves at known places is what L1 was seen to ask for
