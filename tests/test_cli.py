@@ -762,7 +762,7 @@ def test_a_line_that_is_folded_goes_on_below_its_words(monkeypatch: pytest.Monke
 
 def test_a_device_for_which_there_is_no_kernel_is_named() -> None:
     result = run("recommend", "attention", "1", "8", "64", "64", "--arch", "cpu_avx2")
-    assert result.exit_code == 2 and "is a CPU, for which attention has no kernel" in result.stderr
+    assert result.exit_code == 2 and "is a CPU; attention has kernels for GPUs" in result.stderr
 
 
 @pytest.mark.parametrize(("module", "words", "steps"), [
@@ -835,3 +835,10 @@ def test_records_of_this_machines_cpu_are_evaluated(tmp_path: Path, monkeypatch:
     assert run("bench", *words, "--rounds", "1", "--json").exit_code == 0
     found = answer("evaluate", str(tmp_path / "store.sqlite"), "--workers", "1")
     assert [row["problems"] for row in found["rows"]] == [1] and not found["remarks"]
+
+
+@pytest.mark.parametrize(("target", "word"), [("cute-dsl", "attention"), ("cutlass", "gemv"), ("tilelang", "softmax")])
+def test_a_target_lists_the_operators_that_it_can_write(target: str, word: str) -> None:
+    refused = CliRunner().invoke(main, ["export", target, word, "64", "64", "--arch", "h200"])
+    assert refused.exit_code == 2 and f"export {target} writes conv, matmul, op; not {word}" in refused.output
+    assert word not in CliRunner().invoke(main, ["export", target, "--help"]).output

@@ -202,6 +202,18 @@ def test_no_candidates_carries_what_each_rule_removed() -> None:
     error = NoCandidates("it", {"too wide": 3, "too deep": 0})
     assert error.removed == {"too wide": 3, "too deep": 0}
     assert str(error) == "no candidate can run it; removed: 3 by 'too wide'"
+    several = NoCandidates("it", {"too wide": 3000, "too deep": 1}, {"too deep": "9, at most 8"}, ["triton"])
+    assert str(several).splitlines() == [
+        "no candidate can run it; removed:", "- 3,000 by 'too wide'", "- 1 by 'too deep' (9, at most 8)",
+        "- backend 'triton' has some that can",
+    ]  # fmt: skip
+
+
+def test_kernels_that_lack_the_same_are_one_line() -> None:
+    op = carver.OpTemplate("Y[m,n,b] += A[m,k,b] * B[k,n,b]", b=4, m=64, n=64, k=64)
+    with pytest.raises(NoCandidates) as told:
+        op.with_arch("h200").recommend_hints(1, "cuda")
+    assert "4 by 'its kernel requires that operands lie in memory as a matmul" in str(told.value)
 
 
 def test_nearest_spellings() -> None:

@@ -78,7 +78,7 @@ def test_what_runs_nowhere_is_told_for_each() -> None:
 def test_what_is_wrong_on_each_device_is_told_as_on_one() -> None:
     with pytest.raises(ConfigError, match="takes a list of configurations, got 3"):
         rank_over(ARCHS, lambda arch: OP.with_arch(arch).rank(3, "triton"))  # type: ignore[arg-type]
-    with pytest.raises(NoCandidates, match=r"removed: 2 by .configuration 0 has unknown key 'TILE'"):
+    with pytest.raises(NoCandidates, match=r"removed:\n- 2 by .configuration 0 has unknown key 'TILE'"):
         rank_over(ARCHS, lambda arch: OP.with_arch(arch).rank([{"TILE": 64}]))
 
 

@@ -83,9 +83,10 @@ class NoCandidates(CarverError):
     ) -> None:
         self.removed = dict(removed)
         by = {rule: f" ({said})" for rule, said in (missed or {}).items() if said}
-        worst = "; ".join(f"{n} by {rule!r}{by.get(rule, '')}" for rule, n in self.removed.items() if n)
-        instead = f"; backend {' or '.join(map(repr, able))} has some that can" if able else ""
-        super().__init__(f"no candidate can run {what}; removed: {worst or 'none were given'}{instead}")
+        worst = [f"{n:,} by {rule!r}{by.get(rule, '')}" for rule, n in self.removed.items() if n] or ["none were given"]
+        instead = [f"backend {' or '.join(map(repr, able))} has some that can"] if able else []
+        listed = "\n- ".join(["", *worst, *instead]) if len(worst) > 1 else " " + "; ".join(worst + instead)
+        super().__init__(f"no candidate can run {what}; removed:{listed}")
 
 
 def nearest(word: str, known: Iterable[str], n: int = 3) -> str:
@@ -94,7 +95,7 @@ def nearest(word: str, known: Iterable[str], n: int = 3) -> str:
     # is a good part of a first answer
 
     choices = sorted(known)
-    near = difflib.get_close_matches(word, choices, n, 0.5)
+    near = difflib.get_close_matches(str(word), choices, n, 0.5)  # a word is anything that was given as one
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     between = "; " if any("," in choice for choice in choices) else ", "

@@ -25,7 +25,7 @@ from ..cost.model import model_faults, price
 from ..export import cutlass, plain, tilelang, vllm
 from ..kernels import expr
 from ..kernels.backends import BACKENDS
-from ..kernels.declaration import DeclarationError, Fault, Kernel, load, read
+from ..kernels.declaration import DeclarationError, Fault, Kernel, backends, load, read
 from ..kernels.enumeration import enumerate_space
 from ..kernels.expr import size_scope, static_scope
 from ..ops.operator import Template
@@ -59,9 +59,10 @@ def _listing(configs: Sequence[Mapping[str, Any]]) -> str:
 
 def _target(
     name: str, text: str, make: Callable[[Sequence[Hint], dict[str, str] | None], str],
-    only: Callable[[Arch], str] | None = None,
+    only: Callable[[Arch], str] | None = None, operators: Callable[[str], bool] = lambda name: True,
 ) -> None:  # fmt: skip
-    """Adds the target that `make` writes. `only`: the backend of its kernels, by the device, if they are of one."""
+    """Adds the target that `make` writes of these operators. `only`: the backend of its kernels, by the device, if they
+    are of one."""
 
     def run(
         template: Template, output: Path | None = None, names: Any = (), topk: int = 10, kernel: str | None = None,
@@ -74,16 +75,21 @@ def _target(
         _write(make(ranking, names), output)
 
     run.__doc__ = text
-    made = opts.per_operator(run, name)
+    made = opts.per_operator(run, name, of=operators)
     for each in made.commands.values():
         each.params = [param for param in each.params if not (only and param.name == "backend")]
     export.add_command(made)
 
 
+def _has(backend: str) -> Callable[[str], bool]:
+    """Whether an operator has kernels for a backend; one without kernels of its own stands for others."""
+    return lambda name: name not in problem.operator_files() or backend in backends(name).values()
+
+
 _target("json", "Write configurations with their predicted times as JSON.", plain.to_json)
 _target("csv", "Write configurations with their predicted times as CSV.", plain.to_csv)
 _target("triton", "Write keys of triton.Config, num_warps and num_stages among them, as JSON.",
-        lambda hints, names: _listing(plain.configs(hints, names)), lambda _: "triton")  # fmt: skip
+        lambda hints, names: _listing(plain.configs(hints, names)), lambda _: "triton", _has("triton"))  # fmt: skip
 
 
 def _export_kernel(
@@ -106,11 +112,19 @@ _of_triton = export.commands["triton"]
 assert isinstance(_of_triton, click.Group)
 opts.command(_export_kernel, "kernel", _of_triton, short_help="Any Triton kernel, by its machine code.")
 _target("tilelang", "Write the list that @tilelang.autotune takes, as JSON.",
-        lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang")  # fmt: skip
+        lambda hints, names: _listing(tilelang.configs(hints, names)), lambda _: "tilelang",
+        _has("tilelang"))  # fmt: skip
+
+
+
+def _is_matmul(name: str) -> bool:
+    return name == "matmul" or name not in problem.operator_files()
+
+
 _target("cutlass", "Write CUTLASS's tile, cluster, stages and schedules as JSON.",
-        lambda hints, _: _listing(cutlass.configs(hints)), cutlass.closest)  # fmt: skip
+        lambda hints, _: _listing(cutlass.configs(hints)), cutlass.closest, _is_matmul)  # fmt: skip
 _target("cute-dsl", "Write arguments of CuTe DSL's dense GEMM for Blackwell as JSON.",
-        lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest)  # fmt: skip
+        lambda hints, _: _listing(cutlass.cute_dsl(hints)), cutlass.closest, _is_matmul)  # fmt: skip
 
 
 def _serving(name: str, make: Callable[..., Sequence[vllm.ConfigFile]]) -> None:

@@ -377,9 +377,12 @@ HOW: Mapping[Any, Mapping[str, Any]] = {
 """How options are read that the file names one of these for."""
 
 
-def per_operator(function: Function, name: str = "", arch: str | None = None) -> click.Group:
-    """A group with one sub-command an operator. `function` is called with the template and with its own options; if it
-    takes `archs`, with the devices that `--arch` means besides, else the template is of the one device.
+def per_operator(
+    function: Function, name: str = "", arch: str | None = None, of: Callable[[str], bool] = lambda name: True,
+) -> click.Group:  # fmt: skip
+    """A group with one sub-command for each operator that `of` says. `function` is called with the template and with
+    its own options; if it takes `archs`, with the devices that `--arch` means besides, else the template is of the one
+    device.
 
     Every sub-command has `--arch`, which must be given unless `arch` is its default.
     """
@@ -388,7 +391,7 @@ def per_operator(function: Function, name: str = "", arch: str | None = None) ->
     own = [_param("arch", told, str, arch or Parameter.empty), *params_of(function)]
     run = printing(function)
     group = _Operators(name or function.__name__.replace("_", "-"), help=function.__doc__)
-    for operator in operators().values():
+    for operator in filter(lambda each: of(each.name), operators().values()):
         made = Command(
             operator.name.replace("_", "-"), callback=functools.partial(_call, run, several, operator),
             params=[*_params(operator), *own],
@@ -421,9 +424,12 @@ def without_operator(group: click.Group, alone: Function) -> None:
 class _Operators(Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         for operator in operators().values():
-            first = _params(operator)[0].type
-            if isinstance(first, click.Choice) and args[0] in first.choices:  # as softmax is of reduction
-                ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {operator.name} {' '.join(args)}")
+            first, command = _params(operator)[0].type, operator.name.replace("_", "-")
+            if command not in self.commands:
+                if args[0] in (command, *getattr(first, "choices", ())):
+                    ctx.fail(f"{ctx.command_path} writes {', '.join(self.commands)}; not {args[0]}")
+            elif isinstance(first, click.Choice) and args[0] in first.choices:  # as softmax is of reduction
+                ctx.fail(f"{args[0]} is a {operator.name}: {ctx.command_path} {command} {' '.join(args)}")
         return super().resolve_command(ctx, args)
 
 

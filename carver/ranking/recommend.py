@@ -131,7 +131,10 @@ def default_backend(problem: Problem, arch: Arch) -> str:
     """
     operator, own = problem.operator, own_backend(arch, problem.operator)
     if own not in backends(operator).values():
-        raise KernelError(f"{arch.title} is a {arch.kind.upper()}, for which {operator} has no kernel of carver's own")
+        kinds = " and ".join(sorted({f"{kernel.device_kind.upper()}s" for kernel in every(operator)}))
+        raise KernelError(
+            f"{arch.title} is a {arch.kind.upper()}; {operator} has kernels for {kinds}, which `carver archs` lists"
+        )
     scope = static_scope(problem, arch)
     runs = [k for k in kernels(operator, own) if not k.unmet(scope)] if plain(problem) else []
     share = unit_share(problem, arch, runs) if runs else 0.0
@@ -152,7 +155,7 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
 
 def _none_offered(what: str, problem: Problem, arch: Arch, declared: Sequence[Kernel]) -> NoCandidates:
     scope = static_scope(problem, arch)
-    unmet = {f"{k.title} requires that {why}": 1 for k in declared for why in k.unmet(scope)}
+    unmet = Counter(f"its kernel requires that {why}" for kernel in declared for why in kernel.unmet(scope))
     return NoCandidates(f"{what} on {arch.name}", unmet, able=_able(problem, arch, declared[0].backend))
 
 
