@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -172,10 +173,17 @@ def dram_reads(
         hit = np.maximum(np.clip(usable / live, 0, 1), np.clip(usable / compulsory, 0, 1))
         return compulsory + (1 - hit) * (everything - compulsory), hit
 
-    beyond_l2, hit = misses(float(arch.l2_partitions), float(arch.l2_bytes))
-    if arch.l3_bytes:
-        return np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0]), beyond_l2, hit
-    return beyond_l2, beyond_l2, hit
+    return past_caches(arch, float(arch.l2_partitions), misses)
+
+
+def past_caches(
+    arch: Arch, parts: Any, misses: Callable[[Any, float], tuple[FloatArray, FloatArray]]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bytes from DRAM, those that miss L2 (served by an L3, if any), and the hit rate of L2. `misses` gives bytes and
+    hit rate of a cache of so many bytes in so many `parts`, each of which caches for itself; an L3 is one."""
+    beyond_l2, hit = misses(parts, float(arch.l2_bytes))
+    last = np.minimum(beyond_l2, misses(1.0, float(arch.l3_bytes))[0]) if arch.l3_bytes else beyond_l2
+    return last, beyond_l2, hit
 
 
 def reused_share(arch: Arch, k: Mapping[str, float]) -> FloatArray:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from heapq import heappop, heappush
 from itertools import pairwise
+from operator import or_
 from typing import Any
 
 from ..isa.code import components, reachable
@@ -212,6 +213,37 @@ class Program:
         asked_of = [-1] * len(self.ops)
         for i, some in roots.items():
             asked_of[i] = sum(1 << bits[name] for name in some)
+
+        def through(places: range, wanted: int) -> tuple[list[int], int]:
+            """Of a block, the instructions that what is wanted behind it needs, and what is wanted at its start."""
+            under: dict[str, int] = {}  # wanted only where a predicate holds, which writes under it give
+            union = 0  # of these, and some that are not wanted any more
+            kept = []
+            for i in reversed(places):
+                written, asked, guard = writes_of[i], asked_of[i], guards[i]
+                hit = wanted & written
+                if union & written and not hit:
+                    against = guard.removeprefix("!") if guard.startswith("!") else f"!{guard}"  # holds where it fails
+                    hit = any(mask & written and name != against for name, mask in under.items())
+                if asked < 0 and not hit:
+                    continue
+                kept.append(i)
+                if not guard:
+                    wanted &= ~written
+                for name in list(under):
+                    if guard in ("", name):
+                        under[name] &= ~written
+                    if bit_of[name] & written:
+                        wanted |= under.pop(name)
+                reads = reads_of[i] if asked < 0 or hit else asked
+                if where := only[i]:
+                    wanted |= bit_of[where]
+                    under[where] = under.get(where, 0) | reads & ~bit_of[where]
+                    union |= reads
+                else:
+                    wanted |= reads
+            return kept[::-1], reduce(or_, under.values(), wanted)
+
         live = [0] * count
         needed: list[list[int]] = [[] for _ in range(count)]
         before: list[list[int]] = [[] for _ in range(count)]
@@ -229,36 +261,7 @@ class Program:
             wanted = 0
             for m, mask in after[n]:
                 wanted |= live[m] & mask
-            under: dict[str, int] = {}  # wanted only where a predicate holds, which writes under it give
-            union = 0  # of these, and some that are not wanted any more
-            kept = []
-            for i in reversed(self.ranges[n]):
-                written, asked, guard = writes_of[i], asked_of[i], guards[i]
-                hit = wanted & written
-                if union & written and not hit:
-                    against = guard.removeprefix("!") if guard.startswith("!") else f"!{guard}"  # holds where it fails
-                    hit = any(mask & written and name != against for name, mask in under.items())
-                if asked < 0 and not hit:
-                    continue
-                kept.append(i)
-                if not guard:
-                    wanted &= ~written
-                if under:
-                    for name in list(under):
-                        if guard in ("", name):
-                            under[name] &= ~written
-                        if bit_of[name] & written:
-                            wanted |= under.pop(name)
-                reads = reads_of[i] if asked < 0 or hit else asked
-                if where := only[i]:
-                    wanted |= bit_of[where]
-                    under[where] = under.get(where, 0) | reads & ~bit_of[where]
-                    union |= reads
-                else:
-                    wanted |= reads
-            needed[n] = kept[::-1]
-            for mask in under.values():
-                wanted |= mask
+            needed[n], wanted = through(self.ranges[n], wanted)
             if wanted != live[n]:
                 live[n] = wanted
                 for m in before[n]:

@@ -23,7 +23,7 @@ from .. import tile
 from ..estimate import INDEPENDENT_OVERLAP, Work, joined
 from ..model import Columns, Model, read_columns
 from ..tile import Extent
-from ..traffic import reused_share, sector_waste
+from ..traffic import past_caches, reused_share, sector_waste
 from .contraction import CONTRACTED, contraction
 from .stream import EXCHANGE_CLK
 
@@ -345,8 +345,7 @@ def keys_read(
         hit = np.clip(reused_share(arch, k) * cache_bytes / parts / live, 0.0, 1.0)
         return parts * (once + (1 - hit) * again), hit
 
-    missed, hit = beyond(np.minimum(beside, arch.l2_partitions), arch.l2_bytes)
-    return np.minimum(missed, beyond(1.0, arch.l3_bytes)[0]) if arch.l3_bytes else missed, missed, hit
+    return past_caches(arch, np.minimum(beside, arch.l2_partitions), beyond)
 
 
 ATTENTION = Model(attention, (Attention,))
@@ -413,8 +412,7 @@ def matmul_softmax(space: Space, k: Mapping[str, float]) -> Work:
         again = np.where(tm * depth * c.a_bytes * arch.sm_count < cache_bytes, 1.0, trips)
         return a_bytes * again + parts * b_bytes * (1 + (1 - kept) * (passes * waves - 1)), kept
 
-    missed, hit = beyond(np.minimum(grid, arch.l2_partitions), arch.l2_bytes)
-    reads = np.minimum(missed, beyond(1.0, arch.l3_bytes)[0]) if arch.l3_bytes else missed
+    reads, missed, hit = past_caches(arch, np.minimum(grid, arch.l2_partitions), beyond)
     softmax = trips * _elementwise_clk(space, tm * tn, SCORE_OPS, 1.0)
     exchange = np.where(c.warps_n > 1, 2 * EXCHANGE_CLK, 0.0)
     return replace(
