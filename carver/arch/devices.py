@@ -280,7 +280,7 @@ def _of_vendor(vendor: str) -> list[Arch]:
     mine = {path.stem: path for path in own_files(own_folder(), ArchError)}
     files = [mine.get(path.stem, path) for path in sorted(folder("arch").glob("*.toml"))]
     its = re.compile(rf"^vendor *= *[\"']{vendor}[\"']", re.M)
-    return [read(path) for path in files if its.search(_head(path, path.stat().st_mtime_ns)[0])]
+    return [read(path) for path in files if its.search(_head(path)[0])]
 
 
 def _relative(device: Detected) -> Arch:
@@ -352,20 +352,18 @@ def _shipped_as(key: str) -> Path | None:
 def _answering(files: Iterable[Path], key: str) -> Path | None:
     """The first of these descriptors that answers to a name. Those whose lines do not have it are not parsed."""
     for path in files:
-        head, words = _head(path, path.stat().st_mtime_ns)
+        head, words = _head(path)
         if key in words and any(_key(word) == key for word in _names(path, head)):
             return path
     return None
 
 
-@lru_cache(maxsize=512)
-def _head(path: Path, modified_ns: int) -> tuple[str, str]:
+def _head(path: Path) -> tuple[str, str]:
     """The lines of a descriptor above its first section, and what a key of any name in them is part of."""
     head = text_of(path, ArchError).partition("\n[")[0]
     return head, f"{_key(path.stem)} {_key(head)}"
 
 
-@lru_cache(maxsize=512)
 def _names(path: Path, head: str) -> tuple[str, ...]:
     """The names that a descriptor answers to."""
     said = toml_of(head, path, ArchError)
@@ -381,7 +379,7 @@ def _near(text: str) -> list[str]:
         said, name = _key(text), _key(word)
         return difflib.SequenceMatcher(None, said, name).ratio(), sorted(said) == sorted(name)
 
-    files = {path: _names(path, _head(path, 0)[0]) for path in folder("arch").glob("*.toml")}
+    files = {path: _names(path, _head(path)[0]) for path in folder("arch").glob("*.toml")}
     nearest = {path.stem: max(map(likeness, words)) for path, words in files.items()}
     return sorted(sorted(nearest), key=nearest.__getitem__, reverse=True)[:4]
 

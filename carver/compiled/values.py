@@ -186,11 +186,11 @@ def elements(v: Value, lane: int, extents: Sequence[int]) -> Any:
         return every
     if v.base is None or any(np.isnan(c).any() for c in v.coef):
         return None
+    out: Any = np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
     if v.uniform:
-        return np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
+        return out
     if len(extents) != len(v.coef):  # of a counter that a loop carries, which are not asked for
         return None
-    out: Any = np.reshape(_in_lane(v.base, lane), [1] * len(v.coef))
     for d, (c, n) in enumerate(zip(v.coef, extents, strict=True)):
         if not zero(c):
             out = out + _in_lane(c, lane) * np.arange(n).reshape([n if i == d else 1 for i in range(len(extents))])

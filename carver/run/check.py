@@ -238,13 +238,13 @@ class Differences:
             for start in range(0, self.size, step):
                 g, r, most = (x[start : start + step] for x in (self._got, self._right, self._allowed))
                 g, r = wide(g), wide(r)
-                error = _apart(g, r)
-                largest = float((error / (most + (most == 0) * 1e-300)).max())
+                error, allowance = _apart(g, r), most + (most == 0) * 1e-300
+                largest = float((error / allowance).max())
                 if largest <= 1:  # in all others a difference may be no number: of infinities, or of NaN
                     self.error = max(self.error, largest)
                     continue
                 error[(g == r) | (xp.isnan(g) & xp.isnan(r))] = 0
-                largest = float((error / (most + (most == 0) * 1e-300)).max())
+                largest = float((error / allowance).max())
                 wrong = ~((error <= most) & (error < np.inf))
                 lost = (xp.isfinite(r) & ~xp.isfinite(g)) | (wrong & (g == self._left))
                 self.lost += self._count("lost", lost, start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -140,7 +140,6 @@ def shift_add(mods: set[str], dst: list[str], src: list[str], o: Operands) -> Kn
 Logic = Callable[[Array, Array, Array], Array]
 
 
-@lru_cache(maxsize=1 << 8)
 def truth_function(table: int) -> Logic:
     """The logical function of three words with this truth table: bit 4a + 2b + c is its value."""
     found: Logic | int = _function([table >> place & 1 for place in range(8)])

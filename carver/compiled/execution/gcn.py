@@ -31,7 +31,7 @@ from .gcn_arithmetic import (
 )  # fmt: skip
 from .gcn_operands import CASTS, EXEC, WHOLE, Operands, any_of, made, memory, put, put_mask, registers, rejoined
 from .lanes import TRUE, WORD, Array, Column, Op, Thread, Value, applied, known_in, merged, number, settled, taken_from
-from .operands import Getter
+from .operands import Getter, given
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lg": lambda a, b: (a < b) | (a > b), "lt": np.less, "le": np.less_equal,
@@ -248,7 +248,7 @@ def comparison(each: Instruction, o: Operands, _: set[str]) -> Op | None:
 
         def tested(thread: Thread) -> None:
             values = [a(thread), b(thread)]
-            note(thread, each, [("masked",)], values[:1])
+            note(thread, each, "masked", values[:1])
             out = applied(lambda x, at: (x >> (at & 63) & 1) == int(how), values)
             thread.set("scc", out[0] if out else None)
 
@@ -258,7 +258,8 @@ def comparison(each: Instruction, o: Operands, _: set[str]) -> Op | None:
 
     def outcome(thread: Thread) -> Value:
         values = [a(thread), b(thread)]
-        note(thread, each, [(NOTED[how],)] if kind[0] != "f" else [], values)
+        if kind[0] != "f":
+            note(thread, each, NOTED[how], values)
         sides = (lambda x, y: compare(x.view(np.uint64), y.view(np.uint64))) if unsigned else compare
         out = applied(sides, values)
         return out[0] if out else None
@@ -284,14 +285,12 @@ def float_class(x: Array) -> Array:
     return np.where(np.isnan(x), 1, np.where(np.signbit(x), minus, plus))
 
 
-def note(thread: Thread, each: Instruction, how: Sequence[tuple[Any, ...]], values: Sequence[Value]) -> None:
+def note(thread: Thread, each: Instruction, how: str, values: Sequence[Value]) -> None:
     """Note what an outcome depends on, where all of it is known."""
     columns = [value for value in values if value is not None]
-    if len(columns) < len(values):
-        return
-    known = known_in(columns)
-    for (name,) in how:
-        thread.note(each.address, name, *(Column(column.bits, known) for column in columns))
+    if len(columns) == len(values):
+        known = known_in(columns)
+        thread.note(each.address, how, *(Column(column.bits, known) for column in columns))
 
 
 def carried(each: Instruction, o: Operands, _: set[str]) -> Op | None:
@@ -304,21 +303,19 @@ def carried(each: Instruction, o: Operands, _: set[str]) -> Op | None:
     first = 1 if is_scalar or len(o.parts) < 4 else 2
     if len(o.parts) < first + 2:
         return poison(each, o, not is_scalar)
-    a, b = o.get(o.parts[first], "u32", 0), o.get(o.parts[first + 1], "u32", 1)
+    terms = [o.get(o.parts[first], "u32", 0), o.get(o.parts[first + 1], "u32", 1)]
     if takes:
-        carry = o.scalar("scc", True) if is_scalar else o.mask(o.parts[first + 2])
+        terms.append(o.scalar("scc", True) if is_scalar else o.mask(o.parts[first + 2]))
     target = registers(o.parts[0])
     out_names = ["scc"] if is_scalar else lanes_of(o, o.parts[1]) if first == 2 else []
     o.reads.add(EXEC)
 
     def run(thread: Thread) -> None:
-        values = [a(thread), b(thread), *([carry(thread)] if takes else [])]
-        known = known_in([value for value in values if value is not None])
-        if any(value is None for value in values):
-            for name in (*target, *out_names):
-                thread.set(name, None)
+        if (columns := given(thread, terms)) is None:
+            put_mask(thread, [*target, *out_names], None)
             return
-        x, y, *more = (value.bits for value in values if value is not None)
+        known = known_in(columns)
+        x, y, *more = (column.bits for column in columns)
         x, y = (y, x) if reverse else (x, y)
         extra = more[0].astype(np.int64) if more else 0
         total = x - y - extra if minus else x + y + extra

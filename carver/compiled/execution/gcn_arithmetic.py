@@ -14,7 +14,7 @@ import numpy as np
 
 from ..isa.code import Instruction
 from .arithmetic import bytes_of, ones, picked, turned
-from .gcn_operands import Operands, made, put, registers
+from .gcn_operands import Operands, made, put, put_mask, registers
 from .lanes import WORD, Array, Column, Op, Thread, Value, known_in, number
 from .operands import poisoning, words_of
 
@@ -301,8 +301,7 @@ def computed(
     """Write what an instruction computes, and note what it depends on."""
     columns = [value for value in values if value is not None]
     if len(columns) < len(values) or compute is None:
-        for name in (*names, *(["scc"] if sets else [])):
-            thread.set(name, None)
+        put_mask(thread, [*names, *(["scc"] if sets else [])], None)
         return
     bits, known = [column.bits for column in columns], known_in(columns)
     with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from .lanes import WORD, Array, signed, wide
 from .launch import PARAMETERS, SPACE, Launch
 from .program import Program
 from .run import Run
+from .tiles import spread_box
 
 MOST_ORDERED = 6
 """Tensors of which all orders are tried."""
@@ -75,7 +76,7 @@ def sized(launch: Launch, program: Program, detail: Run) -> None:
     """Set their boxes. Tiles of one tensor do not overlap: a box is as long as the coordinates of its copies lie apart,
     in neighbouring blocks and in later passes of loops, and as the tensor along an axis where they do not differ."""
     issues = {int(tid) for event in detail.log if event.kind == "box"
-              for tid in detail.tid[event.lanes[wide(event.detail, len(event.lanes))]]}  # fmt: skip
+              for tid in detail.tid[spread_box(event)]}  # fmt: skip
     if not launch.unsized or not issues:
         return
     across, down, _ = launch.grid

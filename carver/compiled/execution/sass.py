@@ -343,8 +343,8 @@ def predicate_logic(each: Instruction, mods: set[str], o: Operands, op: Made) ->
 
     def run(thread: Thread) -> None:
         out = settled(lambda *words: (first(*words), second(*words)), [get(thread) for get in sources])
-        for place, name in enumerate(targets):
-            thread.set(name, out[place] if out else None)
+        for name, value in zip(targets, out or (None, None), strict=False):
+            thread.set(name, value)
 
     return op("alu", run, targets)
 
@@ -476,19 +476,17 @@ def constant_load(each: Instruction, mods: set[str], o: Operands, op: Made) -> O
     offset = int(found[4] or "0", 16)
     getters = [o.get(f"c[{found[2]}][{base}{offset - offset % 4 + 4 * place:#x}]") for place in range(words)]
 
+    def part(word: Array) -> Array:
+        width = int(small[1:])
+        bits = word >> 8 * (offset % 4) & (1 << width) - 1
+        return bits - ((bits >> width - 1) << width) & WORD if small[0] == "S" else bits
+
+    if small:  # where a register is added, the place within a word is not followed
+        getters = [(lambda _: None) if found[3] else mapped(get, part) for get in getters]
+
     def run(thread: Thread) -> None:
         for name, get in zip(names, getters, strict=True):
-            value = get(thread)
-            if small and value is not None:
-                if found[3]:  # the place within a word is not followed
-                    value = None
-                else:
-                    width = int(small[1:])
-                    bits = value.bits >> 8 * (offset % 4) & (1 << width) - 1
-                    value = Column(
-                        bits - ((bits >> width - 1) << width) & WORD if small[0] == "S" else bits, value.known
-                    )
-            thread.set(name, value)
+            thread.set(name, get(thread))
 
     if found[3] and real(found[3]) and each.mnemonic == "LDC":  # lanes may read other words each
         return op("constant", run, names, at=o.get(found[3]), access="load")
