@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 import carver
 from carver.base.errors import NoCandidates, ProblemError
 from carver.cli.main import main
+from carver.cost.models.contraction import unpacking
 from carver.run import check as reference
 
 HEIGHTS = (16, 32, 64, 128, 256)
@@ -296,3 +298,11 @@ def test_few_tokens_of_few_bits_take_few_warps_on_rdna() -> None:
         first = layer.with_arch("radeon_8060s").recommend_hints(1)[0].config
         assert first["num_warps"] <= 2 and first["BLOCK_N"] == 16 and first["BLOCK_K"] == 128
         assert layer.with_arch("h200").recommend_hints(1)[0].config["num_warps"] >= 4
+
+
+def test_what_a_kernel_says_of_unpacking_goes_before_what_compilers_do() -> None:
+    compiled = np.array([0.0, 2.7])
+    constants = {"convert_instr": 6.0}
+    assert unpacking(SimpleNamespace(unpack_instr=5.0, convert_b_instr=compiled), constants) == 5.0  # type: ignore[arg-type]
+    found = unpacking(SimpleNamespace(unpack_instr=None, convert_b_instr=compiled), constants)  # type: ignore[arg-type]
+    assert found.tolist() == [6.0, 2.7]

@@ -264,8 +264,9 @@ def singles(t: Block) -> tuple[FloatArray, FloatArray]:
 
 def unpacking(t: Block, k: Mapping[str, float]) -> FloatArray:
     """Instructions to convert an element of the second operand."""
-    own = k["convert_instr"] if t.unpack_instr is None else t.unpack_instr
-    return np.where(t.convert_b_instr > 0, t.convert_b_instr, own)
+    if t.unpack_instr is not None:
+        return t.unpack_instr
+    return np.where(t.convert_b_instr > 0, t.convert_b_instr, k["convert_instr"])
 
 
 def instructions(t: Block, k: Mapping[str, float], fragments: FloatArray) -> FloatArray:
