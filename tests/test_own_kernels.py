@@ -149,7 +149,7 @@ def test_a_declaration_that_names_no_backend_is_not_passed_over(config: dict[str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("device", "count"), [("cpu", 12), pytest.param("auto", 20, marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(("device", "count"), [("cpu", 6), pytest.param("auto", 40, marks=pytest.mark.gpu)])
 def test_our_kernels_compute_what_they_say(device: str, count: int) -> None:
     """Problems drawn at random: each is refused by an error of ours, or computed right."""
     program = Path(__file__).parent.parent / "benchmarks" / "drawn_problems.py"
