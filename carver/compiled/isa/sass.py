@@ -477,7 +477,6 @@ DOUBLE = re.compile(r"^(RED|ATOM)\w*\.(\w+\.)*F64(?=\.|$)")
 WIDTH = re.compile(r"\.(?:[US]?(8|16|64|128)|ENL2\.(256))(?=\.|$)")
 
 
-@lru_cache(maxsize=4096)
 def width_bytes(opcode: str) -> int:
     """Bytes per thread of a memory access, from the opcode's modifiers; 4 if they state no width."""
     if found := VECTOR.search(opcode):
