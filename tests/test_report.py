@@ -115,7 +115,7 @@ def test_what_is_faster_than_dram_is_told(bytes_per_s: float, told: str) -> None
 
 def test_all_failed_is_an_error_with_the_first_cause() -> None:
     report = Report(PROBLEM, [measured(0, 1.0, None), measured(1, 2.0, None, outcome="timeout", message="hung")])
-    with pytest.raises(NoCandidates, match=r"illegal address.*1 by 'crash'; 1 by 'timeout'"):
+    with pytest.raises(NoCandidates, match=r"illegal address.*\n- 1 by 'crash'\n- 1 by 'timeout'"):
         _ = report.best
     assert report.to_dict()["best"] is None and "crash" in str(report) and report.to_html()
     assert report.summary()[1] == "failed: 1 crash (illegal address), 1 timeout (hung)"

@@ -155,7 +155,8 @@ def offered_kernels(problem: Problem, arch: Arch, backend: str) -> tuple[tuple[K
 
 def _none_offered(what: str, problem: Problem, arch: Arch, declared: Sequence[Kernel]) -> NoCandidates:
     scope = static_scope(problem, arch)
-    unmet = Counter(f"its kernel requires that {why}" for kernel in declared for why in kernel.unmet(scope))
+    whose = declared[0].title if len(declared) == 1 else "its kernel"
+    unmet = Counter(f"{whose} requires that {why}" for kernel in declared for why in kernel.unmet(scope))
     return NoCandidates(f"{what} on {arch.name}", unmet, able=_able(problem, arch, declared[0].backend))
 
 
