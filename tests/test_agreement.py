@@ -133,6 +133,7 @@ TYPES = json.loads((RECORDS / "dtypes.json").read_text(encoding="utf-8"))
 """`python benchmarks/dtypes.py compile`: every type of a product on every target."""
 
 
+@pytest.mark.slow
 def test_every_type_is_multiplied_as_the_compiler_multiplies_it() -> None:
     """By the same kind of instruction, or refused where the compiler refuses; on matrix units within 2.4 times of the
     machine code's time, in the middle within 0.9 to 1.1."""

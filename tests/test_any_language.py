@@ -105,6 +105,7 @@ def test_binaries_keep_their_places() -> None:
         carver.rank_kernel([slow, fast], [{}], arch="h100")
 
 
+@pytest.mark.slow
 def test_binaries_are_disassembled_in_one_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A disassembler takes as long to start as a binary to be evaluated. One that cannot be read refuses no other."""
     from carver.integrations.kernels import Made, evaluated
@@ -274,6 +275,7 @@ def tune(tmp_path: Path) -> Any:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.packages
 def test_kernel_tuner_times_the_first_of_a_space(tune: Any) -> None:
     assert len(tune()) == 6

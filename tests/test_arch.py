@@ -204,6 +204,7 @@ def test_the_file_is_named_as_the_device() -> None:
     assert set(REQUIRED.split()) <= set(names())
 
 
+@pytest.mark.slow
 def test_no_two_files_answer_to_one_name() -> None:
     owner: dict[str, str] = {}
     for name in names():

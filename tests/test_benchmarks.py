@@ -64,6 +64,7 @@ def test_both_halves_have_kernels_and_a_name_stays_in_its_half() -> None:
     assert 35 <= sum(halves) <= 65 and halves == [frame.half(f"kernel {i}") for i in range(100)]
 
 
+@pytest.mark.slow
 def test_programs_import_what_is_there() -> None:
     """Those that need a GPU or a package too, which no test runs."""
     folder = ROOT / "benchmarks"

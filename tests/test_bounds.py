@@ -73,6 +73,7 @@ def best(op: ops.operator.Template, name: str, backend: str) -> carver.Hint:
     return hint
 
 
+@pytest.mark.slow
 @given(operators(), st.sampled_from(DEVICES), st.sampled_from(BACKENDS))
 def test_no_prediction_is_below_compulsory_arithmetic_or_traffic(
     op: ops.operator.Template, name: str, backend: str

@@ -305,6 +305,7 @@ def test_some_of_the_cores_say_what_all_have_of_their_own_and_nothing_of_what_th
     assert "1 of 32 cores may run" in bench.left_out[0]
 
 
+@pytest.mark.slow
 def test_readings_of_the_processor(processor: Microbenchmarks) -> None:
     expected = {"clock_hz", "vector.float32", "launch_s", "block_dispatch_clk", "l1_bytes_per_s", "l2_bytes_per_s",
                 "dram_read_bytes_per_s", "dram_write_bytes_per_s", "l2_latency_s", "dram_latency_s"}  # fmt: skip

@@ -711,6 +711,7 @@ def test_doctor_lists_the_users_own_declarations(tmp_path: Path, monkeypatch: py
     assert max(map(len, said[said.index("settings") :].splitlines())) <= 100, "as wide as the screen"
 
 
+@pytest.mark.slow
 def test_doctor_counts_a_cache_that_others_write_and_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARVER_CACHE_DIR", str(tmp_path))
     folder = tmp_path / BLOBS

@@ -115,6 +115,7 @@ def spaces() -> tuple[Space, ...]:
     return tuple(found)
 
 
+@pytest.mark.slow
 def test_a_model_reads_the_constants_that_it_declares_and_no_others() -> None:
     read: set[str] = set()
     every = map(model_named, MODELS)

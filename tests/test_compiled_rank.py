@@ -270,6 +270,7 @@ def test_a_function_of_the_kernels_author_that_fails_is_named(what: str) -> None
                        grid=fails if what == "grid" else (1,))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_tensor_smaller_than_what_programs_touch_is_said() -> None:
     def ranked(x: int, y: int, n: int) -> carver.Ranking:
         args = {"x_ptr": half(x), "y_ptr": half(y), "n": n}
@@ -1050,6 +1051,7 @@ def test_doubles_take_what_the_device_states(slow: str, fast: str, lanes: int) -
     assert ms[slow] > 8 * ms[fast]
 
 
+@pytest.mark.slow
 def test_a_device_that_states_no_doubles_has_those_of_its_family() -> None:
     """As a user's file may leave them out: a kernel of float32 is ranked for it, and one of doubles by the table."""
     silent = H100.replace(vector=tuple(each for each in H100.vector if each[0] != "float64"))

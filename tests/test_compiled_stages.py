@@ -38,6 +38,7 @@ def grid(known: Any) -> tuple[int]:
 CALL = carver.Call(kernels.matmul, {**TENSORS, "M": SIZE, "N": SIZE, "K": SIZE}, grid)
 
 
+@pytest.mark.slow
 def test_the_first_are_ranked_by_what_the_compiler_made() -> None:
     declared = OP.rank(CONFIGS[:-1], names=NAMES)
     ranking = OP.rank(CONFIGS[:-1], names=NAMES, compiled=3, call=CALL)

@@ -454,6 +454,7 @@ def test_a_file_that_is_no_assembly_is_one_sentence() -> None:
         facts_of_binary(Binary(b"\t.text\n", "add"), load("mi300x"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["mi300x", "rx_7900_xtx"])
 def test_triton_kernels_against_their_ir(device: str) -> None:
     """Of a matmul and of sums of rows: passes, bytes of a mean block and of the grid, as the IR says them."""

@@ -232,6 +232,7 @@ class TestKernelTuner:
         configs, _, _ = self._space()
         return carver.Conv2DTemplate(1024, 1024, 7, 7).with_arch("a100").rank(configs, backend="kernel_tuner")
 
+    @pytest.mark.slow
     def test_hints_first_then_another_strategy(self, tmp_path: Path) -> None:
         _, params, _ = self._space()
         hints = self._hints()[:6]

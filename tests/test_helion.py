@@ -85,6 +85,7 @@ def test_a_kernel_is_bound_though_no_cuda_device_can_be_started(monkeypatch: pyt
     assert fake_tensor.init_gpu_context is started
 
 
+@pytest.mark.slow
 def test_a_search_beats_the_default_and_is_repeatable(args: Any) -> None:
     bound = matmul.bind(args)
     ranking = ours.search(bound, args, arch="h100", most=6, budget_s=None)

@@ -139,6 +139,7 @@ def test_the_context_puts_back_what_was_there(deterministic: None) -> None:
     assert TritonKernel.inductor_meta_common()["are_deterministic_algorithms_enabled"]
 
 
+@pytest.mark.slow
 def test_a_compilation_on_the_cpu_passes_through() -> None:
     with config.patch(force_disable_caches=True), inductor.pinned("h100") as kernels:
         x = torch.randn(64, 96)

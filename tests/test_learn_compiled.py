@@ -67,6 +67,7 @@ def test_what_was_measured_moves_the_rest() -> None:
     assert moved and moved <= set(MOVABLE)
 
 
+@pytest.mark.slow
 def test_a_profile_starts_the_next_arguments() -> None:
     start = ranked()
     profile = json.loads(json.dumps(start.learn({i: t for i, t in truth(start).items() if i < 6}).profile))
@@ -83,6 +84,7 @@ def test_a_profile_starts_the_next_arguments() -> None:
     assert not any("this kernel not measured" in hint.calibrated for hint in carried)
 
 
+@pytest.mark.slow
 def test_what_did_not_run_is_taken_off_for_good() -> None:
     start = ranked()
     ranking = start.learn({start.indices[0]: None})
@@ -101,6 +103,7 @@ def test_one_code_has_one_time_by_any_of_its_places() -> None:
     assert ranking.learn({2: 0.5})[0].predicted_ms == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_what_is_not_this_rankings_is_an_error() -> None:
     start = ranked()
     with pytest.raises(ConfigError, match="999 is none of them"):
@@ -112,6 +115,7 @@ def test_what_is_not_this_rankings_is_an_error() -> None:
         ranked(profile=start.profile | {"of": "other/compiled"})
 
 
+@pytest.mark.slow
 def test_measurements_of_another_source_teach_nothing() -> None:
     profile = ranked().learn({0: 5.0}).profile
     for row in profile["measured"]:
@@ -160,6 +164,7 @@ def test_a_time_does_not_depend_on_the_list_that_it_stands_in() -> None:
     assert H100.matrix_clock_hz < H100.clock_hz
 
 
+@pytest.mark.slow
 def test_the_launch_can_be_left_out() -> None:
     """4.2 us of each time, and of no other term; what is learnt then is not mixed with times that have it."""
     whole, bare = ranked(512), ranked(512, launch=False)

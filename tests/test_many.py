@@ -376,6 +376,7 @@ print(json.dumps([(hints, ranking.rejected) for hints, ranking in zip(each, many
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(loops is None, reason="carver was built without its extension")
 def test_answers_with_and_without_the_extension_are_the_same() -> None:
     """To 1e-12. Without it many problems are looked at together, with it one after the other."""

@@ -125,6 +125,7 @@ def test_a_line_of_a_pin_writes_tensors_as_shapes() -> None:
     assert str(pin).startswith(f"{pin.kernel}({args}): BLOCK=256, num_warps=1  [")
 
 
+@pytest.mark.slow
 def test_a_pin_is_computed_again_from_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments, list, grids, default and margin are those of the entry; nothing else of the first call is asked."""
     pin = pick(default=CONFIGS[-1], margin=0.5)

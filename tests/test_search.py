@@ -109,6 +109,7 @@ def test_it_is_the_same_each_time_and_a_longer_one_goes_on() -> None:
     assert best[-1][2] == pytest.approx(longer[0].predicted_ms)
 
 
+@pytest.mark.slow
 def test_it_begins_with_seeds_that_the_space_has() -> None:
     seeds = [dict(BM=64, BN=64, BK=64, num_warps=4, num_stages=3), dict(BM=100, BN=60, BK=32, num_warps=4)]
     ranking = found(6, seeds=seeds)
@@ -141,6 +142,7 @@ def test_what_lacks_shared_memory_is_tried_with_fewer_stages() -> None:
     assert fewer.origin == "fewer stages" and fewer.predicted_ms and fewer.config["num_stages"] < 8
 
 
+@pytest.mark.slow
 def test_interrupted_it_returns_what_it_has() -> None:
     def interrupt(so_far: Search) -> None:
         raise KeyboardInterrupt
@@ -194,6 +196,7 @@ def test_a_batch_is_of_as_many_as_the_budget_allows(monkeypatch: pytest.MonkeyPa
         assert asked == batches
 
 
+@pytest.mark.slow
 def test_it_ends_by_budget_patience_or_exhaustion() -> None:
     """The budget comes last: what it looks at first is compiled by then."""
     ended = [
@@ -205,6 +208,7 @@ def test_it_ends_by_budget_patience_or_exhaustion() -> None:
         assert search is not None and why in search.ended, search
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_the_measuring_keeps_what_was_measured() -> None:
     asked: list[Any] = []
 
@@ -220,6 +224,7 @@ def test_an_interrupt_of_the_measuring_keeps_what_was_measured() -> None:
     assert ranking[0].config not in asked[:2]
 
 
+@pytest.mark.slow
 def test_measured_times_move_the_first() -> None:
     """A device on which fewer stages are faster, whatever the model says."""
     asked: list[Any] = []

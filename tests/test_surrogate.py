@@ -173,6 +173,7 @@ def test_a_third_of_the_lists_of_other_libraries_is_enough() -> None:
     assert found["price_loss"] < 1.006
 
 
+@pytest.mark.slow
 def test_times_of_a_part_tell_more_than_prices_of_all() -> None:
     """Of the measured lists of three tables, by as many compiled as two cores compile while somebody waits."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))

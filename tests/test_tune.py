@@ -332,6 +332,7 @@ def test_several_devices_share_the_work() -> None:
     assert result.config == configs[0]
 
 
+@pytest.mark.slow
 def test_measurements_land_in_the_records() -> None:
     result = tuner(scale, [{"ways": 1}, {"ways": 3}], ref_prog=twice).run()
     with Records() as records:

@@ -137,6 +137,7 @@ def test_what_a_function_reads_is_part_of_it(what: str, tmp_path: Path, monkeypa
     assert key("one", 1) == key("same", 1) != key("edited", 2)
 
 
+@pytest.mark.slow
 def test_the_order_of_a_set_is_no_part_of_a_key(tmp_path: Path) -> None:
     """What is met first is written out; hashes of text, so the order of a set, differ from process to process."""
     (tmp_path / "user.py").write_text(
@@ -285,6 +286,7 @@ def test_check_bucket_predicts_from_hints_without_measuring() -> None:
 # on disk
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_it_and_the_history() -> None:
     made = tuner(scale, [{"ways": 1}, {"ways": 6}], ref_prog=twice)
     first = made.run()
@@ -495,6 +497,7 @@ def test_of_python_code_only_the_configuration_is_kept(tmp_path: Path) -> None:
         _ = loaded.kernel
 
 
+@pytest.mark.slow
 def test_commands() -> None:
     run = CliRunner().invoke
     tuner(scale, [{"ways": 1}], ref_prog=twice).run()

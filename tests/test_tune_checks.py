@@ -23,6 +23,7 @@ from carver.run.spec import Param, sizes_of
 from carver.tune.plan import Tuning
 
 
+@pytest.mark.slow
 def test_inputs_come_in_order_of_precedence() -> None:
     seen: list[Any] = []
 
@@ -398,6 +399,7 @@ def test_a_check_says_no_in_any_type(package: str) -> None:
     assert verdict(None) == verdict(None, ref_prog=lambda x, y: xp.asarray(2 * x)) == "ok"
 
 
+@pytest.mark.slow
 def test_manual_checks_see_the_outputs() -> None:
     seen: list[Any] = []
 

@@ -411,6 +411,7 @@ def test_a_longer_timeout_measures_again_what_had_failed_only(tmp_path: Path) ->
 # calls, devices, files
 
 
+@pytest.mark.slow
 def test_a_number_may_stand_between_the_arrays() -> None:
     work = carver.autotune(configs=[{"pause_ms": 0.1}, {"pause_ms": 30.0}], restore_value=["y"], **QUICK)(
         carver.jit(out_idx=[1])(tuned.axpy)
