@@ -301,6 +301,11 @@ def test_latent_attention_of_more_heads_than_a_tile_has_rows() -> None:
     config = {"BLOCK_N": 32, "num_warps": 4, "num_stages": 2, "SPLIT_KV": 1}
     ranking = op.rank([{"BLOCK_M": m, **config} for m in (16, 32)], backend="triton_decode")
     assert {h.config["BLOCK_M"]: h.launch.grid for h in ranking} == {16: (64, 1, 1), 32: (32, 1, 1)}
+    assert not any("spill" in note for note in ranking.notes), "what spills is not the first"
+    spills = op.rank([{"BLOCK_M": 64, **config, "SPLIT_KV": 4}], backend="triton_decode")
+    said = "configuration 0, first by the model, needs 320 registers a thread and may have 255: the others spill"
+    assert said in spills.notes[-1]
+    assert said in " ".join(str(spills).split()) and said in " ".join(str(spills[0].explain()).split())
 
 
 def test_a_table_of_flex_attention(tmp_path: Path) -> None:

@@ -280,6 +280,12 @@ def rank(
     reasons: dict[int, str] = {place: str(each) for place, each in broken.items()}
     order = in_order(parts, len(given))
     table = Declared(problem, arch, backend, partial(tuple, parts), notes)
+    [(part, _, [row])] = table.by_part(order[:1])
+    needs, threads = (part.space.at(row, name, 1) for name in ("registers", "threads"))
+    if arch.kind == "gpu" and needs > (most := min(arch.max_regs_per_thread, arch.regs_per_block // threads)):
+        first = f"configuration {part.space.index[row]}, first by the model, needs {needs} registers a thread"
+        note = f"{first} and may have {most}: the others spill, at a cost that the model knows roughly"
+        table = replace(table, notes=(*notes, note))
     ranking = Ranking(table, order, len(order), dict(rejected), reasons, len(given))
     return ranking if profile is None else _recalled(ranking, profile)
 
