@@ -706,8 +706,9 @@ def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pyt
     again = tuner(scale, [{"ways": 1}], ref_prog=twice).run()
     assert again.table == first.table and again.env == first.env
     np.testing.assert_array_equal(again.kernel(X), 2 * X)
-    with pytest.warns(UserWarning, match="not kept beyond this process: .* cannot be written"):
+    with pytest.warns(UserWarning, match="not kept beyond this process: .* cannot be written") as said:
         other = tuner(scale, [{"ways": 1, "delay": 7}], ref_prog=twice).run()
+    assert said[0].filename == __file__, "the user's own line"
     assert other.table[0].ok and "cannot be written" in other.notes[-1]
     assert {p: p.stat().st_mtime_ns for p in cache_folder().rglob("*")} == before
 

@@ -313,6 +313,14 @@ def test_what_stays_disturbed_is_not_kept_nor_chosen(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
+def test_where_one_timing_stayed_disturbed_the_next_are_taken_again_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy_device(monkeypatch, [9.0] * 5 + [9.0] * 3)  # at once and four times again; then two times again
+    with pytest.warns(UserWarning, match="not kept: 2 of 2"):
+        result = tuner(scale, WAYS, ref_prog=twice, retakes=4).run()
+    assert "6 timings were taken again" in result.notes[0]
+
+
+@pytest.mark.slow
 def test_all_disturbed_still_gives_the_best_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     busy_device(monkeypatch, [9.0] * 4)
     with pytest.warns(UserWarning, match="not kept: 2 of 2"):

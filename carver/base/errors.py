@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 
 
@@ -36,6 +38,14 @@ class DeviceError(CarverError):
 
 class RunError(CarverError):
     """A kernel failed on the device."""
+
+
+def warn(text: str) -> None:
+    """A warning at the line of whoever is outside of carver, however deep the call."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "carver":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
 
 
 def told(error: BaseException) -> str:

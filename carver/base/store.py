@@ -16,7 +16,6 @@ import sqlite3
 import stat
 import threading
 import time
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakSet
 
-from .errors import DeviceError, Foreign, StoreError
+from .errors import DeviceError, Foreign, StoreError, warn
 from .folders import below, cache_folder, check_owner, is_writable, kept, own, private, publish
 
 NAME = "store.sqlite"
@@ -278,7 +277,7 @@ def get(kind: str, keys: Collection[str] | None = None) -> dict[str, bytes | Non
         try:
             found |= store.get(kind, keys)
         except StoreError as e:
-            warnings.warn(f"nothing is read from the store: {e}", stacklevel=2)
+            warn(f"nothing is read from the store: {e}")
     return found
 
 

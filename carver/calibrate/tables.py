@@ -15,7 +15,6 @@ import csv
 import io
 import json
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..arch.devices import isa_of, load, match, names
-from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest, told
+from ..base.errors import ArchError, CarverError, ConfigError, NoCandidates, ProblemError, nearest, told, warn
 from ..base.given import is_number, json_of, shown, text_of, toml_of
 from ..base.types import FloatArray, Record
 from ..kernels.backends import as_whole, renamed
@@ -151,7 +150,7 @@ def insist(remark: Remark) -> None:
     """A broken table is an error, any other remark a warning."""
     if remark.broken:
         raise ConfigError(f"{remark.table}: {remark.text}")
-    warnings.warn(f"{remark.table}: {remark.text}", stacklevel=3)
+    warn(f"{remark.table}: {remark.text}")
 
 
 ENDINGS = (".meta.json", ".json.gz", ".sqlite", ".db", ".csv")

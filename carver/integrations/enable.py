@@ -10,18 +10,16 @@ import functools
 import logging
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import stack
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..arch.descriptor import Arch
 from ..arch.devices import load
-from ..base.errors import CarverError, ConfigError, nearest, told
+from ..base.errors import CarverError, ConfigError, nearest, told, warn
 from ..base.folders import cache_folder
 from ..base.given import canonical, shown
 from ..base.table import Column, drawn, screen_width
@@ -271,7 +269,7 @@ def enabled(tools: Sequence[str], topk: int | None, arch: Arch | str, pinned: Pi
                 why = f"{tool} cannot be enabled: {error}"
                 if tools:
                     raise ConfigError(why) from None
-                warnings.warn(why, stacklevel=3)
+                warn(why)
     except BaseException:
         log.stop()
         raise
@@ -288,10 +286,7 @@ def originals(owner: Any, *names: str) -> list[Any]:
 
 
 def enabled_again(name: str) -> None:
-    """The warning of a second call, at the line of whoever is outside of carver."""
-    outside = (i for i, f in enumerate(stack(0), 1) if not f.frame.f_globals["__name__"].startswith("carver."))
-    what = f"{name} was enabled already: from now on with the settings of this call, and its log"
-    warnings.warn(what, stacklevel=next(outside, 2))
+    warn(f"{name} was enabled already: from now on with the settings of this call, and its log")
 
 
 def replaced(owner: Any, **methods: Callable[..., Any]) -> Callable[[], None]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import platform
 import random
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -30,9 +29,9 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base.child import Reply, outcome_of
-from ..base.errors import ConfigError, DeviceError, KernelError, StoreError
+from ..base.errors import ConfigError, DeviceError, KernelError, StoreError, warn
 from ..base.folders import cache_folder, cores_available, lease
-from ..base.given import as_json
+from ..base.given import as_json, takes
 from ..base.table import Bars, progress_bars, words
 from ..base.types import Record
 from ..compiled.triton import function_of, without_tuner
@@ -310,7 +309,7 @@ def benchmark(
             every.append(Candidate(problem, LIBRARY, LIBRARY, {}, None))
         measurements = measure(bench, every, fresh=fresh, progress=progress)
         if not store.lasting:
-            warnings.warn(f"not kept: {cache_folder()} cannot be written, or its disk is full", stacklevel=2)
+            warn(f"not kept: {cache_folder()} cannot be written, or its disk is full")
     grid_size = len(grid) if grid is not None else None
     return Report(problem, measurements, device=device, grid_size=grid_size, defines=defines)
 
@@ -346,7 +345,7 @@ def measure(
         if run.finished_at is None and _rounds(bench, run, keyed, runner, shown) and not runner.unrecorded:
             store.finish(run)
     if runner.unrecorded:
-        warnings.warn(f"measurements were not recorded: {runner.unrecorded}", stacklevel=2)
+        warn(f"measurements were not recorded: {runner.unrecorded}")
     return [with_prediction(runner.known[key], c.hint) for key, c in keyed.items()]
 
 
@@ -398,6 +397,7 @@ WARMUP_MS, ROUND_MS = 5, 20
 """Of one candidate in one round."""
 
 
+@takes(ConfigError, besides="hints|kernel|args|grid|timer|records")
 def benchmark_kernel(
     hints: Sequence[Hint], kernel: Any, args: Mapping[str, Any], grid: Any, *,
     constants: Mapping[str, Any] | None = None, expected: Mapping[str, Any] | None = None, rounds: int = 5,

@@ -10,7 +10,6 @@ import platform
 import sqlite3
 import statistics
 import uuid
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, replace
@@ -22,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 from ..base.child import OUTCOMES
-from ..base.errors import StoreError, first_error, nearest
+from ..base.errors import StoreError, first_error, nearest, warn
 from ..base.folders import is_writable, kept
 from ..base.given import as_json, check_fields, fits, json_of, number, shown
 from ..base.store import NAME, Store, to_read, to_write
@@ -325,7 +324,7 @@ class Records(ExitStack):
             try:
                 found.append(_measurement(row))
             except RecordsError as e:
-                warnings.warn(f"{self.path}: left out {row['uuid']}: {e}", stacklevel=2)
+                warn(f"{self.path}: left out {row['uuid']}: {e}")
         return found
 
     def show(self, prefix: str) -> Measurement:

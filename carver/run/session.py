@@ -213,6 +213,8 @@ class Session(ExitStack):
         self._manifest: list[dict[str, Any]] | None = None
         self._checked = False
         self._quiet_ms = float("inf")
+        self._patience = spec.retakes
+        """How often the next disturbed timing is taken again: fewer times where the last one stayed disturbed."""
         known = references or (spec.references() if spec.code.needed else {})
         device, code, call = spec.device, spec.code, spec.call
 
@@ -285,14 +287,15 @@ class Session(ExitStack):
 
     def round(self, trial: Trial, best_ms: float | None, seconds: float) -> dict[str, Any]:
         """One round of timings of what was checked before, again while others disturb it."""
-        began, retakes = time.monotonic(), self.spec.retakes
+        began, most = time.monotonic(), self.spec.retakes
         reply = self.sample(trial, best_ms, seconds)
         found: dict[str, Any] = {"retaken": 0, "busy": self._busy(reply), "worst": 0.0}
-        while found["busy"] > BUSY and found["retaken"] < retakes:
+        while found["busy"] > BUSY and found["retaken"] < self._patience:
             time.sleep(REST_S * 2 ** found["retaken"])
             worst = max(found["worst"], found["busy"])
             reply = self.sample(trial, best_ms, seconds)
             found |= {"retaken": found["retaken"] + 1, "busy": self._busy(reply), "worst": worst}
+        self._patience = max(self._patience // 2, min(most, 1)) if found["busy"] > BUSY else most
         spent_s, numbered = {"measure": time.monotonic() - began}, self.spec.settings.rounds > 1
         found |= {"spent_s": spent_s, "numbered": numbered, **_timings(reply)}
         if reply.outcome == "ok" and reply.data.get("outputs") is not None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.errors import ConfigError
+from ..base.errors import ConfigError, warn
 from ..base.given import asked, shown
 from ..base.table import words
 from ..base.types import Record, late
@@ -98,10 +97,9 @@ class Autotuned:
             self._results[key] = found
             self._kernels[self._exact(args, kwargs)] = found.kernel
             if len(self._results) == MANY_KEYS:
-                warnings.warn(
+                warn(
                     f"{self.jit.name} was tuned for {MANY_KEYS} different keys in this process: bucket the sizes "
-                    "(bucket='pow2'), or leave arguments out of the key (key=, do_not_specialize=)",
-                    stacklevel=3,
+                    "(bucket='pow2'), or leave arguments out of the key (key=, do_not_specialize=)"
                 )
             return found
 

@@ -10,7 +10,6 @@ import os
 import platform
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import CarverError, CompileError, ConfigError, KernelError, NoCandidates, RunError, StoreError
+from ..base.errors import CarverError, CompileError, ConfigError, KernelError, NoCandidates, RunError, StoreError, warn
 from ..base.folders import cache_folder, existing, lease
 from ..base.given import takes, whole
 from ..base.table import progress_bars, words
@@ -202,7 +201,7 @@ class AutoTuner:
                 return None
             found = AutotuneResult.of(saved, plan.device, trust=True)
         except CarverError as e:
-            warnings.warn(f"cache entry {plan.key[:12]} is made anew: {e}", stacklevel=2)
+            warn(f"cache entry {plan.key[:12]} is made anew: {e}")
             return None
         return _finished(found, plan)
 
@@ -446,7 +445,7 @@ class _Attempt:
 
 
 def _noted(result: AutotuneResult, note: str) -> AutotuneResult:
-    warnings.warn(f"{result.name}: {note}", stacklevel=3)
+    warn(f"{result.name}: {note}")
     return replace(result, notes=(*result.notes, note))
 
 
