@@ -613,6 +613,9 @@ class TestInductor:
         wide = carver.MatmulTemplate(**given, out_dtype="float32").with_arch("h200").recommend_hints(10, "triton")
         with pytest.raises(ConfigError, match="products of their inputs' type"):
             to_inductor.lookup_table(wide)
+        padded = carver.MatmulTemplate(**given, lda=8191).with_arch("h200").recommend_hints(10, "triton")
+        with pytest.raises(ConfigError, match="the alignment of the rows of A: leave lda and ldb out"):
+            to_inductor.lookup_table(padded)
         table = to_inductor.lookup_table(hints)
         assert to_inductor.lookup_table(list(hints)[::-1]) == table, "of any order"
 

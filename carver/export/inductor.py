@@ -24,7 +24,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -441,6 +441,10 @@ def _lookup_key(problem: Problem, torch: Any) -> str:
     """Types, shapes and strides of dense inputs, and the operation, as Inductor writes them. Raises ConfigError for a
     type that PyTorch has none of, and for a bias, an activation or an output of another type, which Inductor has in
     another operation."""
+    dense = replace(problem, align_bytes={})
+    if padded := [name for name in "AB" if problem.align_bytes[name] != dense.align_bytes[name]]:
+        raise ConfigError(f"{problem}: Inductor's lookup table has an entry for each stride, and the problem has only "
+                          f"the alignment of the rows of {' and '.join(padded)}: leave lda and ldb out, for dense rows")
     if problem.options.get("bias") or problem.options.get("activation"):
         raise ConfigError(f"{problem}: Inductor's lookup table has an entry for the plain product; leave the rest out")
     given = {problem.dtypes[name].replace("tf32", "float32") for name in "AC"}
