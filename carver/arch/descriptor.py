@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.dtypes import BYTES, PACKED_BYTES
 from ..base.errors import ArchError, nearest
-from ..base.given import fits, in_words, shown
+from ..base.given import fits, in_words, shown, takes
 from ..base.types import FloatArray, Record
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
@@ -308,6 +308,7 @@ class Arch(Record):
         )
         return max(rows, key=lambda row: row.flops_per_clk_per_sm, default=None)
 
+    @takes(ArchError)
     def own_float8(self, dtype: str) -> str:
         """The type of 8-bit floats that the device multiplies, for one of the Open Compute Project's where it has only
         AMD's, as CDNA 3 has; else the type itself. Serving software stores weights in it."""
@@ -459,8 +460,8 @@ def one_of(label: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def _check_dtype(dtype: str) -> None:
-    if dtype not in BYTES and dtype not in PACKED_BYTES:
-        raise ArchError(f"unknown dtype {dtype!r}; {nearest(dtype, BYTES | PACKED_BYTES, 1)}")
+    if not isinstance(dtype, str) or (dtype not in BYTES and dtype not in PACKED_BYTES):
+        raise ArchError(f"unknown dtype {shown(dtype)}; {nearest(str(dtype), BYTES | PACKED_BYTES, 1)}")
 
 
 TMEM_COLUMNS = 512

@@ -331,8 +331,9 @@ def takes(
         right: set[tuple[Any, ...]] = set()  # types of arguments that are right, whatever the values
 
         @functools.cache
-        def expected() -> tuple[tuple[str, ...], dict[str, str], list[tuple[int, str]], bool, set[str]]:
-            """Names, kinds, what is needed, whether any name fits, kinds that a type tells; read at the first call."""
+        def expected() -> tuple[tuple[str, ...], dict[str, str], list[tuple[int, str]], bool, set[str], int]:
+            """Names, kinds, what is needed, whether any name fits, kinds that a type tells, how many arguments
+            may go without a name; read at the first call."""
             parameters = inspect.signature(function).parameters
             kinds = {
                 name: "Hashable" if re.search(words, name) else p.annotation
@@ -343,14 +344,21 @@ def takes(
                       and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name != "self"]  # fmt: skip
             of_value = r"\[|bool|float|Any|Hashable|Iterable|Collection|Sequence|Mapping|list|tuple|dict"
             by_type = {name for name, kind in kinds.items() if not re.search(of_value, kind)}
-            return (*parameters,), kinds, needed, any(p.kind is p.VAR_KEYWORD for p in parameters.values()), by_type
+            bare = sum(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters.values())
+            if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+                bare = MOST_ITEMS
+            any_word = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+            return (*parameters,), kinds, needed, any_word, by_type, bare
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             given = (*map(type, args), *kwargs, *map(type, kwargs.values()))
             if given in right:
                 return function(*args, **kwargs)
-            places, kinds, needed, any_word, by_type = expected()
+            places, kinds, needed, any_word, by_type, bare = expected()
+            if len(args) > bare:
+                taken = ", ".join(name for name in places[:bare] if name != "self") or "none"
+                raise error(f"{function.__qualname__}() takes these arguments without a name: {taken}; name the others")
             if not any_word and (odd := kwargs.keys() - {*places}):
                 near = (instead or {}).get(min(odd)) or nearest(min(odd), {*places} - {"self"})
                 raise TypeError(f"{function.__qualname__}() has no argument {min(odd)!r}; {near}")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from ..arch.descriptor import Arch
 from ..arch.devices import load
 from ..base import dtypes
-from ..base.errors import NotationError, ProblemError, nearest
+from ..base.errors import ArchError, NotationError, ProblemError, nearest
 from ..base.given import takes
 from ..base.types import Record
 from ..cost.model import CONSTANTS
@@ -267,6 +267,7 @@ class Chain:
         names = "; ".join(map(str, self.nodes))
         raise ProblemError(f"no kernel runs '{names}' as one: recommend its statements one by one, or cut the chain")
 
+    @takes(ArchError, besides="arch")
     def with_arch(self, arch: Arch | str | os.PathLike[str]) -> Template:
         """The fused kernel on a device."""
         return self.template.with_arch(arch)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arch.descriptor import Arch
 from ..base import dtypes
-from ..base.errors import NoCandidates, ProblemError
+from ..base.errors import ArchError, NoCandidates, ProblemError
 from ..base.given import number, takes
 from ..base.types import FloatArray, Record
 from ..problem.problem import Problem, counted, size
@@ -219,6 +219,7 @@ class MoETemplate:
             for n, k in ((2 * intermediate, hidden), (hidden, intermediate))
         )
 
+    @takes(ArchError, besides="arch")
     def with_arch(self, arch: Arch | str | os.PathLike[str]) -> MoETemplate:
         """The same layer for a device."""
         new = object.__new__(MoETemplate)

@@ -27,7 +27,7 @@ import numpy as np
 from ..arch.descriptor import ACCUMULATES_IN, Arch
 from ..arch.devices import load
 from ..base import dtypes
-from ..base.errors import ConfigError, ProblemError, nearest
+from ..base.errors import ArchError, ConfigError, ProblemError, nearest
 from ..base.folders import shipped
 from ..base.given import shown, takes
 from ..base.types import Record, late
@@ -171,6 +171,7 @@ class Template:
         self.arch = arch
         self._answers: dict[tuple[Any, ...], Ranking] = {}
 
+    @takes(ArchError, besides="arch")
     def with_arch(self, arch: Arch | str | os.PathLike[str]) -> Template:
         """The same operator for a device: an `Arch`, any name that `carver archs` lists, or the path of a TOML file."""
         return Template(self.problem, load(arch))
@@ -225,6 +226,7 @@ class Template:
             return ranking
         return call.rank(every, device, ranking.indices[: counted("compiled", compiled, 1)])
 
+    @takes(ProblemError, besides="k|backend")
     def portfolio(
         self, k: int = 4, backend: str | None = None, **axis: Iterable[int] | Mapping[int, float]
     ) -> Portfolio:
