@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 
 import carver
 from carver.base.store import BLOBS
-from carver.base.table import Bars
+from carver.base.table import Bars, Column, drawn
 from carver.cli.main import COMMANDS, main
 from carver.cli.options import SAID, folded
 from carver.run.records import Measurement
@@ -500,6 +500,12 @@ def test_output_through_a_pipe_is_plain_text() -> None:
     )  # fmt: skip
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_a_row_ends_with_its_last_letter_in_colours_too() -> None:
+    columns = [Column("n", ("1", "20")), Column("bound", ("DRAM", "shared memory"), is_text=True, style="bold")]
+    plain, styled = (drawn(columns, 80, styled).splitlines() for styled in (False, True))
+    assert [click.unstyle(row) for row in styled] == plain == [" n  bound", " 1  DRAM", "20  shared memory"]
 
 
 def test_json_can_be_read_back_as_a_table() -> None:

@@ -1378,6 +1378,7 @@ def test_errors_name_the_argument() -> None:
         ("grid = ['ceil(q, BLOCK)']", "error: grid 'ceil(q, BLOCK)': q is no number among args"),
         ("args.x_ptr = {dtype = 'float17', shape = [8]}", "argument 'x_ptr': unknown element type 'float17'"),
         ("args.x_ptr = 'float16[8]'", "argument 'x_ptr' is 'float16[8]': a tensor is {dtype = 'float16', shape ="),
+        ("args.x_ptr = ['float16', [8]]", "argument 'x_ptr' is ['float16', [8]]: a tensor is {dtype = 'float16'"),
         ("args.x_ptr = {dtype = 'float16', shape = 8}", "argument 'x_ptr': shape is a sequence of whole"),
     ],
 )

@@ -127,8 +127,9 @@ def drawn(columns: Sequence[Column], width: int, styled: bool = False) -> str:
     def line(cells: Iterable[str], styles: Iterable[str]) -> str:
         out = []
         for cell, column, room, style in zip(cells, shown, widths, styles, strict=True):
-            text = cell.ljust(room) if column.is_text else cell.rjust(room)
-            out.append(in_style(text, style) if styled and style else text)
+            text = in_style(cell, style) if styled and style and cell else cell  # spaces at the end of a row go
+            rest = " " * (room - len(cell))
+            out.append(text + rest if column.is_text else rest + text)
         return gap.join(out).rstrip()
 
     lines = [line((head[i] for head in heads), ["bold"] * len(shown)) for i in range(tall)]

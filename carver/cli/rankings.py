@@ -263,7 +263,7 @@ def _arguments(path: Path) -> dict[str, Any]:
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ConfigError(f"{path}: [{name}] is a table of names and values, got {shown(table)}")
-    if text := next((name for name, value in tables["args"].items() if isinstance(value, str)), None):
+    if text := next((name for name, value in tables["args"].items() if _has_text(value)), None):
         raise ConfigError(
             f"argument {text!r} is {shown(tables['args'][text])}: a tensor is {{dtype = 'float16', shape = [4096]}} in "
             "a file; what a kernel takes as text stands under [constants]"
@@ -288,6 +288,10 @@ def _toml(path: Path) -> Mapping[str, Any]:
 def _check_keys(what: object, given: Mapping[str, Any], *known: str) -> None:
     if unknown := given.keys() - set(known):
         raise ConfigError(f"{what}: unknown key {min(unknown)!r}; known: {', '.join(known)}")
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and any(map(_has_text, value)))
 
 
 def _argument(name: str, value: Any) -> Any:
