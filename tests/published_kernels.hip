@@ -133,8 +133,11 @@ __global__ void __launch_bounds__(64) form(double *sum, const double *a, const d
     __shared__ double row;
     double own = 0;
     const int i = blockIdx.x * 64;
+    if (threadIdx.x == 0) row = 0;
+    __syncthreads();
     for (int j = threadIdx.x; j < n; j += 64) own += a[(size_t)i * n + j] * x[j];
     unsafeAtomicAdd(&row, own);
+    __syncthreads();
     if (threadIdx.x == 0) unsafeAtomicAdd(sum, row * y[i]);
 #endif
 }
