@@ -1,4 +1,4 @@
-"""Measure 27 zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
+"""Measure 28 zoos of Triton kernels on the GPU of this machine, and score carver's ranking of each kernel.
 
     python benchmarks/zoo.py measure --out FILE.jsonl [--only NAME,...] [--limit 540] [--configs 33]
     python benchmarks/zoo.py predict --out FILE.jsonl [--only NAME,...] [--configs 33] [--arch h200]

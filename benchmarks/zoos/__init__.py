@@ -5,6 +5,6 @@ ORDER = (
     "first", "more", "edges", "forms", "library", "places", "blind", "eighth", "ninth", "tenth", "eleventh",
     "twelfth", "thirteenth", "fourteenth", "fifteenth", "windows", "sixteenth", "seventeenth", "eighteenth",
     "nineteenth", "twentieth", "twentyfirst", "twentysecond", "twentythird", "twentyfourth", "twentyfifth",
-    "twentysixth", "notation",
+    "twentysixth", "twentyseventh", "notation",
 )  # fmt: skip
 """As they were made."""
