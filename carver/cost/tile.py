@@ -188,6 +188,20 @@ def finishing_clk(problem: Problem, arch: Arch, elements: FloatArray) -> FloatAr
 SCATTER = 16.0
 """Standard deviation of the registers that LLVM allocates around what a declaration says of its kernel. Source: 267
 attentions for gfx1100 and gfx1201 that do not spill (tests/data/agreement)."""
+RELOAD_CLK = 160.0
+"""Clocks for which a step on RDNA's vector units waits for each register that it spilled: LLVM loads it right before
+its use, alone or with another, from L2, whose latency is 250 clocks, since frames of all warps do not fit L1. Source:
+machine code of 20 float32 matmuls for gfx1100 that spill, priced with 0.69 to 1.40 of its times; of 38 others, for
+gfx1030, gfx1201 and rows of B, 0.70 to 1.34, where 0.20 to 0.85 was said."""
+
+
+def spilled(arch: Arch, warps: FloatArray, registers: FloatArray) -> FloatArray:
+    """Registers of a thread beyond those that it may have. On AMD these are to be expected, since what is needed
+    scatters (a logistic distribution): a kernel just below the limit may spill too."""
+    most = np.minimum(arch.max_regs_per_thread, arch.regs_per_block / (warps * arch.warp_size))
+    over, scale = registers - most, SCATTER * math.sqrt(3.0) / math.pi
+    found: FloatArray = scale * np.logaddexp(0.0, over / scale) if arch.vendor == "amd" else np.maximum(over, 0.0)
+    return found
 
 
 def spill_slowdown(
@@ -197,15 +211,11 @@ def spill_slowdown(
 
         1 + spill_rounds * 2 * spilled registers * warps * clocks of L1's port for a word of each lane / busy_clk
 
-    On AMD these are the registers to be expected beyond the limit, since what is needed scatters (a logistic
-    distribution): a kernel just below it may spill too. `busy_clk` is the time of the busiest resource of an SM for one
-    step of one block. Source of the form: spills of Triton's kernels on an H200 and H100 (note.spills in tests/data),
-    which slow long steps a little, short ones a lot.
+    `busy_clk` is the time of the busiest resource of an SM for one step of one block. Source of the form: spills of
+    Triton's kernels on an H200 and H100 (note.spills in tests/data), which slow long steps a little, short ones a lot.
     """
-    most = np.minimum(arch.max_regs_per_thread, arch.regs_per_block / (warps * arch.warp_size))
-    over, scale = registers - most, SCATTER * math.sqrt(3.0) / math.pi
-    spilled = scale * np.logaddexp(0.0, over / scale) if arch.vendor == "amd" else np.maximum(over, 0.0)
-    moved_clk = 2 * spilled * warps * WORD_BYTES * arch.warp_size / arch.smem_bytes_per_clk
+    excess = spilled(arch, warps, registers)
+    moved_clk = 2 * excess * warps * WORD_BYTES * arch.warp_size / arch.smem_bytes_per_clk
     return 1.0 + k["spill_rounds"] * moved_clk / np.maximum(busy_clk, 1.0)
 
 

@@ -106,6 +106,11 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> SimpleNamespace:
     run_bytes = arch.sector_bytes if t.store_run_bytes is None else t.store_run_bytes
     plain = own is None and t.fragment_conflicts is None
     busy_clk = np.maximum(np.maximum(math_clk, smem_clk), instr / slots)
+    slowdown = tile.spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n)
+    if plain and arch.matrix_on_vector:  # products of vector units wait for each register
+        reload_clk = tile.RELOAD_CLK * tile.spilled(arch, t.warps, t.registers)
+        chain_clk = chain_clk + np.where(t.instruction == VECTOR, reload_clk, 0.0)
+        slowdown = np.where(t.instruction == VECTOR, 1.0, slowdown)
     stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
     return SimpleNamespace(
         resident=resident * np.ones(n),
@@ -126,7 +131,7 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> SimpleNamespace:
         spill_bytes=spill_bytes,
         fill_m=fill_m,
         fill_n=fill_n,
-        slowdown=tile.spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n),
+        slowdown=slowdown,
         scattered=np.maximum(arch.sector_bytes / run_bytes, 1.0) - 1.0,
         store_clk=stores * t.warps / slots,
         store_chain_clk=stores * k["store_chain"] * 2 / arch.schedulers_per_sm,
