@@ -20,7 +20,7 @@ thirteenth e9ec61cc, of the fourteenth 7c41c7d2, of the fifteenth 3ecdb63f, of t
 22181fe9, of the seventeenth ff70057a, of the eighteenth 074905aa, of the nineteenth 711c99f8, of the
 twentieth 79fc9afa, of the 21st 6cdffb5e, of the 22nd 666fdbe6, of
 the 24th 68398daf, of the 25th 1e40149f, of the 26th 06a80c5d,
-and of windows f995a324.
+of the 27th 218e30c3, and of windows f995a324.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ All were predicted before they were timed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from carver.compiled.binary import Tensor
 from .blind import picked
 from .eleventh import over
 from .forms import drawn, starts
-from .subject import Arrays, Problem, cdiv, shapes, subject
+from .subject import Problem, cdiv, shapes, subject
 from .thirteenth import WIDE
 from .twentythird import PRODUCT, small
 
@@ -155,160 +154,3 @@ SUBJECTS = [
         "x: float16[images, classes, area]; label: int64[images, area]; y: float32[images, area]; area classes",
         "cdiv(area, BLOCK_P), images", most=32, values=labels),
 ]  # fmt: skip
-
-# -- what is right
-
-
-def similarity_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    a, b = t["a_ptr"].double(), t["b_ptr"].double()
-    ma, mb, saa, sbb, sab = (torch.nn.functional.avg_pool2d(v[None, None], p["side"], 1)[0, 0]
-                             for v in (a, b, a * a, b * b, a * b))  # fmt: skip
-    va, vb, both = saa - ma * ma, sbb - mb * mb, sab - ma * mb
-    return (2 * ma * mb + 1e-4) * (2 * both + 9e-4) / ((ma * ma + mb * mb + 1e-4) * (va + vb + 9e-4))
-
-
-def depthwise_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    n = p["side"]
-    w = t["w_ptr"].float().T.reshape(p["width"], 1, n, n)
-    x = t["x_ptr"].float().permute(0, 3, 1, 2)
-    x = torch.nn.functional.conv2d(x, w, padding=n // 2, groups=p["width"]).permute(0, 2, 3, 1)
-    return torch.nn.functional.layer_norm(x, (p["width"],), t["gain_ptr"], eps=1e-6)
-
-
-def variation_want(p: Problem, t: Arrays) -> Any:
-    x = t["x_ptr"].double()
-    return x.diff(dim=1).abs().sum((1, 2)) + x.diff(dim=2).abs().sum((1, 2))
-
-
-def profile_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    r, c = torch.meshgrid(*[torch.arange(p[n], device=t["x_ptr"].device) for n in ("high", "wide")], indexing="ij")
-    bin = ((r - p["high"] // 2) ** 2 + (c - p["wide"] // 2) ** 2).double().sqrt().long().ravel()
-    n = p["high"] + p["wide"]
-    return bin.bincount(t["x_ptr"].double().ravel(), minlength=n), bin.bincount(minlength=n)
-
-
-def queries_want(p: Problem, t: Arrays) -> Any:
-    q, k, v, g = (t[f"{n}_ptr"].float() for n in "qkvg")
-    prob = (q @ k.transpose(1, 2) * 0.1 - t["lse_ptr"][:, :, None]).exp()
-    s = prob * (g @ v.transpose(1, 2) - t["delta_ptr"][:, :, None]) * 0.1
-    return s.bfloat16().float() @ k
-
-
-def messages_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float().view(-1, p["heads"], p["width"])[t["from_ptr"].long()] * t["a_ptr"][:, :, None]
-    return torch.zeros(p["nodes"], x[0].numel(), device=x.device).index_add_(0, t["to_ptr"].long(), x.flatten(1))
-
-
-def context_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    every = []
-    for seq in range(p["seqs"]):
-        n, table = int(t["length_ptr"][seq]), t["table_ptr"][seq].long()
-        q = t["q_ptr"][seq].float().transpose(0, 1)
-        k, v = (t[f"{s}_ptr"][table].float().flatten(0, 1)[:n].repeat_interleave(p["heads"] // p["kv_heads"], 1)
-                for s in "kv")  # fmt: skip
-        weight = (q @ k.permute(1, 2, 0) * 0.09).softmax(2)
-        every.append((weight @ v.transpose(0, 1)).transpose(0, 1))
-    return torch.stack(every)
-
-
-def states_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    each = p["heads"] // p["groups"]
-    step = torch.nn.functional.softplus(t["step_ptr"].float())
-    b, c = (t[f"{n}_ptr"].float().repeat_interleave(each, 1) for n in "bc")
-    state = t["state_ptr"][t["slot_ptr"].long()] * (-step * t["a_ptr"]).exp()[:, :, None, None]
-    state = state + (t["x_ptr"].float() * step[:, :, None])[..., None] * b[:, :, None]
-    return (state * c[:, :, None]).sum(3)
-
-
-def adapter_want(p: Problem, t: Arrays) -> Any:
-    first, adapter = t["first_ptr"].tolist(), t["adapter_ptr"].tolist()
-    y = t["x_ptr"].new_zeros(first[-1], p["width"]).float()
-    for seq in range(p["seqs"]):
-        span = slice(first[seq], first[seq + 1])
-        y[span] = t["x_ptr"][span].float() @ t["w_ptr"][adapter[seq]].float().T
-    return y
-
-
-def neighbours_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    start, x = t["start_ptr"].long(), t["x_ptr"].float()[t["col_ptr"].long()]
-    many = start.diff()
-    to = torch.arange(p["nodes"], device=x.device).repeat_interleave(many)
-    zero = torch.zeros(p["nodes"], p["width"], device=x.device)
-    most = zero.index_reduce(0, to, x, "amax", include_self=False)
-    return torch.cat([zero.index_add(0, to, x) / many.clamp(min=1)[:, None], most], 1)
-
-
-def divergence_want(p: Problem, t: Arrays) -> Any:
-    x, t_ = t["x_ptr"].float().log_softmax(1), t["t_ptr"].float().log_softmax(1)
-    return (t_.exp() * (t_ - x)).sum(1)
-
-
-def sparsemax_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float()
-    z = x.sort(1, descending=True).values
-    k = torch.arange(1, p["cols"] + 1, device=x.device)
-    many = (1 + k * z > z.cumsum(1)).sum(1, keepdim=True)
-    level = (z.cumsum(1).gather(1, many - 1) - 1) / many
-    return (x - level).clamp(min=0)
-
-
-def bytes_want(p: Problem, t: Arrays) -> Any:
-    return t["a_ptr"].float() @ t["b_ptr"].float() * t["scale_ptr"]
-
-
-def batches_want(p: Problem, t: Arrays) -> Any:
-    return t["a_ptr"].float().transpose(1, 2) @ t["b_ptr"].float()
-
-
-def gradient_want(p: Problem, t: Arrays) -> Any:
-    y, g = t["y_ptr"].float(), t["g_ptr"].float()
-    return y * (g - (y * g).sum(1, keepdim=True))
-
-
-def gate_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x = t["x_ptr"].float()
-    y = torch.nn.functional.silu(x[:, : p["width"]]) * x[:, p["width"] :]
-    scale = y.abs().amax(1) / 127
-    return (y / scale[:, None]).round(), scale
-
-
-def welford_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    x, w, b = (t[f"{n}_ptr"].float() for n in "xwb")
-    return torch.nn.functional.layer_norm(x, (p["cols"],), w, b)
-
-
-def entropy_want(p: Problem, t: Arrays) -> Any:
-    import torch
-
-    return torch.nn.functional.cross_entropy(t["x_ptr"].float(), t["label_ptr"], ignore_index=255, reduction="none")
-
-
-WANT = {
-    "structural_similarity": similarity_want, "normed_depthwise": depthwise_want, "total_variation": variation_want,
-    "radial_profile": profile_want, "added_queries_grad": queries_want, "edge_messages": messages_want,
-    "paged_context": context_want, "update_states": states_want, "grow_by_adapter": adapter_want,
-    "mean_and_most": neighbours_want, "divergence": divergence_want, "sparsemax": sparsemax_want,
-    "staying_bytes": bytes_want, "staying_batches": batches_want, "softmax_gradient": gradient_want,
-    "gate_to_bytes": gate_want, "welford_norm": welford_want, "pixel_entropy": entropy_want,
-}  # fmt: skip
-SUBJECTS = [replace(s, want=WANT[s.name]) for s in SUBJECTS]
