@@ -413,6 +413,7 @@ def _static_scope(problem: Problem, arch: Arch) -> Mapping[str, Any]:
     scope["tf32"] = int("tf32" in problem.dtypes.values())
     scope["e4m3"] = int("float8_e4m3" in problem.dtypes.values())
     scope["widen_instr"] = widen_instr(multiplied, by_warps)
+    scope["dots"] = int(arch.vendor == "amd" and arch.isa not in WITHOUT_DOTS and multiplied in ("float16", "int8"))
     scope["one_type"] = int(len(set(types)) == 1)
     for name, tensor, dtype in zip("ab", s.inputs, types, strict=False):
         scope[f"{name}_k_last"] = int(bool(tensor.index) and all(axis in s.reduced for axis, _ in tensor.index[-1]))
