@@ -291,6 +291,24 @@ def test_warps_of_a_lone_block_wait_at_once_where_barriers_keep_them_in_step() -
     assert apart < 0.85 * step and two < 1.5 * step
 
 
+@pytest.mark.parametrize(("instruction", "kind", "adds"), [
+    ("wgmma", "load", True), ("wgmma", "copy", False), ("mma", "load", False),
+])  # fmt: skip
+def test_a_lone_block_waits_for_tiles_that_pass_registers(instruction: str, kind: str, adds: bool) -> None:
+    """What is loaded is stored to shared memory after it is waited for; copies use its port meanwhile, and products
+    that hold their warps have a rule of their own. A^T B on an H200 (`staying_batches` in `zoo_27th.jsonl.gz`)."""
+    clk = (100.0, 600.0, 1100.0, 2100.0)  # one wait in each pass
+    code = span(
+        alone_clk=clk, cached_clk=clk, pipe_clk={"lsu": 900.0 / 8}, bytes={f"{kind} global": 128.0}, barriers=2,
+        matrix={f"{instruction} float16 float32": 4096.0},
+    )  # fmt: skip
+    loop = LoopFacts("k", -1, 1000.0, 1000.0, code)
+    given = facts(grid=(H100.sm_count, 1, 1), warps=8, resident=1.0, loops=(loop,), dot_flops=1.0)
+    took = (price_compiled([given], H100)[1].seconds[0] - PRIORS["launch_s"]) * H100.matrix_clock_hz / 1000
+    both = 900.0 + 1.6 * H100.l2_latency_s * H100.matrix_clock_hz
+    assert bool(took > 0.97 * both) is adds
+
+
 def test_no_bytes_stream_before_the_first_are_there() -> None:
     """A kernel that DRAM bounds takes one latency of it besides, in code that waits for nothing."""
     stream = facts(read_bytes=1024 * MIB)
