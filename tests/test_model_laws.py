@@ -5,6 +5,7 @@ No number here is read from the module under test: a term that is changed breaks
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -263,14 +264,31 @@ BY_CODE = {
 milliseconds by the machine code of Triton 3.6. Those of float32 spill 97 to 1,024 registers a thread."""
 
 
-@pytest.mark.parametrize(("device", "dtype", "along"), BY_CODE)
-def test_products_on_vector_units_of_rdna_take_what_their_code_says(device: str, dtype: str, along: bool) -> None:
-    listed, names = BY_CODE[device, dtype, along], ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps")
+SPILLED = {
+    "rx_7900_xtx": [((128, 128, 64, 4), 1.76), ((128, 256, 32, 4), 5.94), ((256, 64, 64, 2), 11.6)],
+    "rx_9070_xt": [((256, 128, 64, 8), 1.2), ((128, 32, 128, 2), 5.0), ((256, 128, 64, 4), 8.75)],
+}  # fmt: skip
+"""The same of float16 on matrix units; all but the first of a device spill 35 to 440 registers."""
+
+
+def over_code(device: str, dtype: str, along: bool, listed: Sequence[tuple[tuple[int, ...], float]]) -> list[float]:
+    names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps")
     tiles = [dict(zip(names, each, strict=True)) | {"num_stages": 2} for each, _ in listed]
     op = carver.MatmulTemplate(4096, 4096, 4096, in_dtype=dtype, trans_B=along).with_arch(device)
     said = {hint.index: hint.predicted_ms for hint in op.rank(tiles, backend="triton")}
-    ratios = [said[i] / ms for i, (_, ms) in enumerate(listed)]
+    return [said[i] / ms for i, (_, ms) in enumerate(listed)]
+
+
+@pytest.mark.parametrize(("device", "dtype", "along"), BY_CODE)
+def test_products_on_vector_units_of_rdna_take_what_their_code_says(device: str, dtype: str, along: bool) -> None:
+    ratios = over_code(device, dtype, along, BY_CODE[device, dtype, along])
     assert all(0.7 < ratio < 1.35 for ratio in ratios), ratios
+
+
+@pytest.mark.parametrize("device", SPILLED)
+def test_matrix_products_of_rdna_that_spill_are_last(device: str) -> None:
+    ratios = over_code(device, "float16", True, SPILLED[device])
+    assert all(0.5 < ratio < 2.0 for ratio in ratios), ratios
 
 
 # ---- attention

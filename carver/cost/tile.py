@@ -189,17 +189,22 @@ SCATTER = 16.0
 """Standard deviation of the registers that LLVM allocates around what a declaration says of its kernel. Source: 267
 attentions for gfx1100 and gfx1201 that do not spill (tests/data/agreement)."""
 RELOAD_CLK = 160.0
-"""Clocks for which a step on RDNA's vector units waits for each register that it spilled: LLVM loads it right before
-its use, alone or with another, from L2, whose latency is 250 clocks, since frames of all warps do not fit L1. Source:
-machine code of 20 float32 matmuls for gfx1100 that spill, priced with 0.69 to 1.40 of its times; of 38 others, for
-gfx1030, gfx1201 and rows of B, 0.70 to 1.34, where 0.20 to 0.85 was said."""
+"""Clocks for which a step on RDNA waits for each register that it spilled: LLVM loads it right before its use, up to
+four at a time, from L2, since frames of all warps do not fit L1. Source: machine code of 20 float32 matmuls for gfx1100
+that spill, priced with 0.69 to 1.40 of its times; of 38 others, for gfx1030, gfx1201 and rows of B, 0.70 to 1.34, where
+0.20 to 0.85 was said. Matrix products wait more seldom, for L2 and DRAM too: of 58, 0.49 to 2.63, where 0.21 to 1.13
+was."""
+
+
+def most_registers(arch: Arch, warps: FloatArray) -> FloatArray:
+    """That a thread may have."""
+    return np.minimum(arch.max_regs_per_thread, arch.regs_per_block / (warps * arch.warp_size))
 
 
 def spilled(arch: Arch, warps: FloatArray, registers: FloatArray) -> FloatArray:
     """Registers of a thread beyond those that it may have. On AMD these are to be expected, since what is needed
     scatters (a logistic distribution): a kernel just below the limit may spill too."""
-    most = np.minimum(arch.max_regs_per_thread, arch.regs_per_block / (warps * arch.warp_size))
-    over, scale = registers - most, SCATTER * math.sqrt(3.0) / math.pi
+    over, scale = registers - most_registers(arch, warps), SCATTER * math.sqrt(3.0) / math.pi
     found: FloatArray = scale * np.logaddexp(0.0, over / scale) if arch.vendor == "amd" else np.maximum(over, 0.0)
     return found
 

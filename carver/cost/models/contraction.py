@@ -107,10 +107,10 @@ def one_step(space: Space | Tables, k: Mapping[str, float]) -> SimpleNamespace:
     plain = own is None and t.fragment_conflicts is None
     busy_clk = np.maximum(np.maximum(math_clk, smem_clk), instr / slots)
     slowdown = tile.spill_slowdown(arch, t.warps, t.registers, busy_clk, k) if plain else np.ones(n)
-    if plain and arch.matrix_on_vector:  # products of vector units wait for each register
-        reload_clk = tile.RELOAD_CLK * tile.spilled(arch, t.warps, t.registers)
-        chain_clk = chain_clk + np.where(t.instruction == VECTOR, reload_clk, 0.0)
-        slowdown = np.where(t.instruction == VECTOR, 1.0, slowdown)
+    if plain and arch.matrix_on_vector:  # few matrix products near the limit spill
+        late = (t.instruction == VECTOR) | (t.registers > tile.most_registers(arch, t.warps))
+        chain_clk = chain_clk + np.where(late, tile.RELOAD_CLK * tile.spilled(arch, t.warps, t.registers), 0.0)
+        slowdown = np.where(late, 1.0, slowdown)
     stores = t.tile_m * t.tile_n / t.lanes * k["store_instr"]
     return SimpleNamespace(
         resident=resident * np.ones(n),
