@@ -852,6 +852,18 @@ def test_the_run_of_most_turns_is_the_busiest_and_lanes_held_back_take_none() ->
         assert (mean, room) == pytest.approx(((turns + lanes) / lanes / 2, 512 * (turns + lanes) / turns))
 
 
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.4, 0.2, 0.2, 0.2)])
+def test_waves_meet_in_their_busiest_run_as_often_as_all_do_in_theirs(shares: tuple[float, ...]) -> None:
+    """Tiles of one run each, in waves of four: two runs in turn, so that every other tile says nothing of the rest; and
+    one that is drawn twice as often as each of three, which four tiles do not tell."""
+    run = np.arange(512) % 2 if len(shares) == 2 else np.random.default_rng(5).choice(4, 512, p=shares)
+    at = run[:, None] * 128.0 + np.arange(32)
+    access = replace(tiles(np.zeros(512), (32,), (np.nan,)), kind="atomic", drawn=at.ravel())
+    for wave in (4, 512):
+        _, room, _ = turns_at_l2([access], {}, {}, adds=True, waves=np.arange(512) // wave)
+        assert room == pytest.approx(512 / np.bincount(run).max() * 512, rel=0.15)
+
+
 @pytest.mark.parametrize(("words", "turns"), [(1, 63 / 32), (4, 15 / 32), (32, 4 / 32), (8192, 1.0)])
 def test_sums_of_floats_wait_for_the_one_before_them_in_their_sector(words: int, turns: float) -> None:
     """32 lanes on one word take two turns each but for the first; 8 on each of four in a sector wait as long. Four

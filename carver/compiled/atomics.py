@@ -34,9 +34,9 @@ common take 3.4 clocks a lane (`pair_forces` in `fourteenth.jsonl.gz`)."""
 SWAPPED = 2
 """Words of a sector that a slice compares and swaps in the time of a sum in it. Source: an H200 (`swapped.jsonl`). Of
 numbers of two bytes side by side it adds 99 a clock, of words 88, on 94 slices; of words anywhere 35."""
-CROWD, FEW = 5, 4
+CROWD, FEW, HALVED = 5, 4, 3
 """Of half as many tiles as are looked at, those that meet in a run at least; fewer do by chance. Tiles of a wave that
-say where it crowds."""
+say where it crowds. How often a sample is halved."""
 
 
 def met(
@@ -84,8 +84,8 @@ def turns_at_l2(
 ) -> tuple[float, float, float]:
     """Mean turns of a lane at L2, of atomics whose places the code alone does not tell, and the bytes over which all
     would have to spread evenly for the busiest run of RUN_BYTES to have as many, infinite where they do: those of each
-    tensor spread over the bytes that are `added` to, or if the busiest run of one half of a sample has more, as often
-    as the other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
+    tensor spread over the bytes that are `added` to, or if the busiest run of half a sample has more, as often as the
+    other half has it; and the share of turns that the busiest sector has, so counted. Where the first place of
     each program's tile is known, these are taken for all; else all places are alike. `adds`: floating-point numbers;
     `swaps`: less than words, compared and swapped; `waves`: of each program, with which others it runs, as each wave
     may crowd elsewhere; `elected`: lanes of a wave, of which one works on a word for all that want it. Source: errors
@@ -147,9 +147,10 @@ def turns_at_l2(
             warps = math.prod(access.shape) // lanes if len(access.drawn) else 1  # neighbours in a tile meet anyway
             tiles, shares = (len(lanes_at) - 1) // warps + 1, list[float]()
             for place, own_turns, size, wave in ((at, most, RUN_WORDS, waves), (each[sector], of_sector, 8, (0,))):
-                tile = place // span // warps
+                tile, there = place // span // warps, place % span // size
                 among = np.asarray(wave)[tile * len(wave) // tiles]  # one sector holds back no other wave
-                shares.append(_busiest(place % span // size, own_turns, tile, among))
+                # where all meet most, waves meet as often at least
+                shares.append(max(_busiest(there, own_turns, tile, waved) for waved in (among, 0 * among)))
             rooms[-1], crowds[-1] = min(rooms[-1], RUN_BYTES / shares[0] if shares[0] else math.inf), shares[1]
     turns = np.array(means) * weights
     atomics = [access.argument for access in accesses if access.kind == "atomic"]
@@ -174,18 +175,24 @@ def tries(lanes: int, others: float) -> float:
 
 
 def _busiest(places: Any, turns: Any, tile: Any, wave: Any) -> float:
-    """Share of the turns of the second half of a sample that are at the busiest place of the first, for how often
-    others meet there is no selection; 0 if few do. Wave by wave, several together where they have few tiles."""
+    """Share of the turns of one half of a sample that are at the busiest place of the other, for how often others meet
+    there is no selection: in the mean of several halves, as two of each four tiles in a row are drawn, for places may
+    come back in any step. 0 of a half of which few meet. Wave by wave, several together where they have few tiles."""
+    tiles, drawn, found = int(tile.max()) + 1, np.random.default_rng(0), 0.0
     _, wave = np.unique(wave, return_inverse=True)
-    wave //= max(FEW * (int(wave.max()) + 1) // (int(tile.max()) + 1), 1)
-    size, second = int(places.max()) + 1, tile % 2 == 1
+    wave //= max(FEW * (int(wave.max()) + 1) // tiles, 1)
+    size = int(places.max()) + 1
     places = places + size * wave
     each, which = np.unique(places, return_inverse=True)
-    each = each[np.argsort(np.bincount(which[~second], turns[~second], len(each)), kind="stable")]
-    busiest = np.full(wave.max() + 1, -1)
-    busiest[each // size] = each  # of those of a wave the last stays, which is met most
-    met = second & (places == busiest[wave])
-    return float(turns[met].sum() / turns[second].sum()) if len(np.unique(tile[met])) >= CROWD else 0.0
+    for _ in range(HALVED):
+        half = drawn.random((-(-tiles // FEW), FEW)).argsort(1).argsort(1).ravel()[tile] < FEW // 2
+        for second in (half, ~half):
+            there = each[np.argsort(np.bincount(which[~second], turns[~second], len(each)), kind="stable")]
+            busiest = np.full(wave.max() + 1, -1)
+            busiest[there // size] = there  # of those of a wave the last stays, which is met most
+            met = second & (places == busiest[wave])
+            found += float(turns[met].sum()) if len(np.unique(tile[met])) >= CROWD else 0.0
+    return found / float(turns.sum()) / HALVED
 
 
 def _lanes_at(access: Access, dealt: Sequence[Sequence[int]] = (), widest: int = WORD_BYTES) -> Any:
