@@ -37,6 +37,8 @@ SINGLE_INSTR = 1.75
 MMA_LATENCY_CLK = 33.0
 """Latency from an mma.sync of 16 x 8 x 16 to one that accumulates on its result. Source: Sun et al., Dissecting Tensor
 Cores, 2022."""
+DOT_LATENCY_CLK = 5.0
+"""Latency of a vector instruction of RDNA. Source: `valu` in arch/isa/rdna.toml."""
 
 
 def gives(kernel: Kernel, column: str) -> bool:
@@ -165,6 +167,7 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     - Each mma waits for the one before it in K, so they start at least `MMA_LATENCY_CLK` apart, however small the tile.
     - An operand that is converted into a separate buffer is written between two barriers before it is multiplied. Such
       conversions, and copies of single elements, run at the latency of dependent instructions.
+    - Dot products of RDNA that go along K each wait for the one before as well.
     - Products that are scaled before they are added to the sums leave the matrix unit idle, unless another block
       uses it.
     """
@@ -174,6 +177,10 @@ def chain(t: Block, k: Mapping[str, float], math_clk: FloatArray, lane_clk: Floa
     if unit is not None and unit.instruction == "mma":
         in_row = np.ceil(t.tile_k / unit.shape[2]) * MMA_LATENCY_CLK
         alone = np.where(t.instruction == MMA, np.maximum(alone, in_row), alone)
+    packed = tile.products_an_instruction(t.problem, t.arch)
+    if t.arch.matrix_on_vector and packed >= 2.0:
+        dots = tile_flops(t) / 2 / t.arch.warp_size / packed / t.warps
+        alone = np.where(t.instruction == VECTOR, np.maximum(alone, dots * DOT_LATENCY_CLK), alone)
     fixed = np.where(t.instruction >= WGMMA, k["group_chain_clk"], k["step_chain_clk"])
     buffered = t.converted_b
     moved_a, moved_b = singles(t)
