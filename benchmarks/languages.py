@@ -42,6 +42,7 @@ from kernels.language_problems_fourth import fourth_problems  # noqa: E402
 from kernels.language_problems_more import more_problems  # noqa: E402
 from kernels.language_problems_ninth import ninth_problems  # noqa: E402
 from kernels.language_problems_seventh import seventh_problems  # noqa: E402
+from kernels.language_problems_sixteenth import sixteenth_problems  # noqa: E402
 from kernels.language_problems_sixth import sixth_problems  # noqa: E402
 from kernels.language_problems_tenth import tenth_problems  # noqa: E402
 from kernels.language_problems_third import third_problems  # noqa: E402
@@ -69,6 +70,7 @@ def problems() -> list[Problem]:
         *thirteenth_problems(),
         *fourteenth_problems(),
         *fifteenth_problems(),
+        *sixteenth_problems(),
     ]
 
 
